@@ -1,0 +1,1 @@
+"""Everything that works without a UI; never imports textual or rich."""

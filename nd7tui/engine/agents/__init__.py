@@ -1,0 +1,1 @@
+"""What nd7 knows about each agent."""

@@ -1,0 +1,1 @@
+"""Rules: pure decisions, defaults, and their renderings."""

@@ -1,0 +1,1 @@
+"""One run: supervisor, run directory, hook socket, denials."""

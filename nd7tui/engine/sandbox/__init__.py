@@ -1,0 +1,1 @@
+"""The Linux sandbox: Landlock floor, seccomp filter, listener, emulation."""

@@ -1,0 +1,1 @@
+"""Terminal emulation and the pty."""
