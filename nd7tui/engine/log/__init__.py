@@ -1,1 +1,1 @@
-"""The hash-chained session log."""
+"""The hash-chained session log: frames, the chain, the store, and readers."""
