@@ -71,13 +71,16 @@ def test_an_allow_never_takes_away_and_a_deny_never_gives(
         assert after <= before if effect is Effect.ALLOW else after >= before
 
 
-@given(POLICIES, DISK, PATHS, path_targets())
-def test_nothing_beats_the_never_list(policy: Policy, access: Access, path: bytes, target: PathTarget) -> None:
-    never = naive_winner(policy.never, access, path)
-    assume(never is not None and never[1] is Effect.DENY)
+@given(POLICIES, DISK, PATHS, st.lists(NAMES, max_size=2), path_targets())
+def test_nothing_beats_the_never_list(
+    policy: Policy, access: Access, top: bytes, below: list[bytes], target: PathTarget
+) -> None:
+    path = b"/".join([top.rstrip(b"/"), *below]) if below else top
+    never = Rule(Effect.DENY, access, PathTarget(top), Scope.NEVER, "test", 0, "never")
     extra = Rule(Effect.ALLOW, access, target, Scope.RUN, "test", 0, "extra")
     exact = Rule(Effect.ALLOW, access, PathTarget(path), Scope.ONCE, "test", 0, "exact")
-    assert policy.with_live((*policy.live, extra, exact)).decide_path(access, path).effect is Effect.DENY
+    sealed = Policy(policy.default, (*policy.live, extra, exact), (never,))
+    assert sealed.decide_path(access, path).effect is Effect.DENY
 
 
 @given(POLICIES, DISK, PATHS, st.lists(NAMES, max_size=2))

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from policy_strategies import DISK, PATHS, POLICIES
 
 from nd7tui.engine.policy import table
-from nd7tui.engine.policy.rules import Access, Policy
+
+if TYPE_CHECKING:
+    from nd7tui.engine.policy.rules import Access, Policy
 
 
 @given(POLICIES, DISK, PATHS)
