@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Self
 from nd7tui.engine.log import bodies, faults, layout
 from nd7tui.engine.log.chain import Head, check_frame, check_head, genesis, parse_head
 from nd7tui.engine.log.ending import read_ending
-from nd7tui.engine.log.files import NEW, PRIVATE, keep_refused, make_private, write_all
+from nd7tui.engine.log.files import NEW, PRIVATE, keep_refused, make_private, take_lock, write_all
 from nd7tui.engine.log.frame import Frame, parse, seal, stated_hash
 from nd7tui.engine.log.headfile import HeadFile, read_head
 
@@ -53,10 +53,6 @@ class AppendRefusedError(faults.LogError):
         self.session_id = session_id
         self.reason = reason
         self.kept = kept
-
-
-class LockHeldError(faults.LogError):
-    """Another process did not let go of the log in time."""
 
 
 class RolledBackError(faults.LogError):
@@ -211,22 +207,10 @@ class SessionLog:
         self._dir = self._lock = self._log = -1
 
     def _take_lock(self, patience: float | None = None) -> None:
-        """Takes the exclusive lock. A reader inside the sandbox could hold it for ever, so the wait is bounded."""
+        """Takes the exclusive lock, waiting no longer than the log's patience."""
         if self._dir < 0:
             raise faults.LogError("the log is closed")
-        patience = self._patience if patience is None else patience
-        deadline = None
-        while True:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                now = time.monotonic()
-                deadline = now + patience if deadline is None else deadline
-                if now >= deadline:
-                    raise LockHeldError(f"the lock was held for {patience:g} s") from None
-                time.sleep(0.0005)
-            else:
-                return
+        take_lock(self._lock, fcntl.LOCK_EX, self._patience if patience is None else patience)
 
     def _release_lock(self) -> None:
         if self._lock >= 0:
