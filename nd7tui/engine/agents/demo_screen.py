@@ -32,7 +32,8 @@ class Screen:
     def __init__(self, out: TextIO = sys.stdout, *, fast: bool = False) -> None:
         self._out = out
         self._fast = fast
-        self._colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+        self._colour = out.isatty() and not plain
 
     def banner(self) -> None:
         """Prints what this is, in letters nobody can miss."""
