@@ -150,9 +150,12 @@ class Denials:
 
     def next_due(self) -> int | None:
         """Returns the time at which `tick` has something to do, None if never."""
-        held = next(iter(self._held.values()), None)
-        window = next(iter(self._windows.values()), None)
-        return min((due for due in (held and held.deadline, window and window.ends) if due is not None), default=None)
+        dues = []
+        if self._held:
+            dues.append(next(iter(self._held.values())).deadline)
+        if self._windows:
+            dues.append(next(iter(self._windows.values())).ends)
+        return min(dues, default=None)
 
     def arrive(self, request: Request, now: int) -> list[Action]:
         """Takes in one refused call."""

@@ -57,7 +57,7 @@ def compact(members: Body) -> Body:
 
 
 def shown(raw: bytes) -> str:
-    """Returns a path as text; bytes that are not UTF-8 become `\\xNN`."""
+    r"""Returns a path as text; bytes that are not UTF-8 become `\xNN`."""
     return raw.decode("utf-8", "backslashreplace")
 
 
