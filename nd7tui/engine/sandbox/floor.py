@@ -1,0 +1,171 @@
+"""The Landlock floor of a run: what the kernel enforces even if everything else fails.
+
+Rule: a directory is granted whole only when policy allows everything beneath it. Around whatever policy refuses or
+asks about, the siblings are granted one by one along each ancestor, so that nothing refused is ever inside a grant;
+what appears there later is not covered and goes through emulation.
+Owns: the ruleset, and `Coverage`, the list of what it grants. A grant binds to an inode: `Coverage` keeps the inode of
+each directory so that a replaced directory is known to have lost its cover.
+Source: landlock(7), Documentation/userspace-api/landlock.rst.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from landlockpy import AccessFS, AccessNet, Ruleset, Scope
+
+from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Policy, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_READ = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.READ_DIR
+_READ_A_FILE = AccessFS.EXECUTE | AccessFS.READ_FILE
+_WRITE_A_FILE = AccessFS.WRITE_FILE | AccessFS.TRUNCATE
+# No MAKE_CHAR and no MAKE_BLOCK: a device node would be a way around every path rule.
+_WRITE = (
+    _WRITE_A_FILE
+    | AccessFS.REMOVE_DIR
+    | AccessFS.REMOVE_FILE
+    | AccessFS.MAKE_DIR
+    | AccessFS.MAKE_REG
+    | AccessFS.MAKE_SOCK
+    | AccessFS.MAKE_FIFO
+    | AccessFS.MAKE_SYM
+    | AccessFS.REFER
+)
+_HANDLED = _READ | _WRITE | AccessFS.MAKE_CHAR | AccessFS.MAKE_BLOCK | AccessFS.IOCTL_DEV
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One granted path and the inode the grant is bound to."""
+
+    path: bytes
+    device: int
+    inode: int
+
+    @property
+    def top_level(self) -> bool:
+        """Directly below `/`: nothing inside can rename or replace it."""
+        return self.path.count(b"/") == 1
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What the floor grants: by access, canonical path to root."""
+
+    roots: dict[Access, dict[bytes, Root]] = field(
+        default_factory=lambda: {Access.READ: {}, Access.WRITE: {}}
+    )
+
+    def covers(self, access: Access, path: bytes) -> bool:
+        """Tells whether the kernel grants `access` on the canonical `path`, an existing one or one to be made."""
+        roots = self.roots[access]
+        while True:
+            root = roots.get(path)
+            if root is not None and (root.top_level or _is_still(root)):
+                return True
+            if path == b"/":
+                return False
+            path = split(path)[0]
+
+
+def _is_still(root: Root) -> bool:
+    try:
+        info = os.stat(root.path, follow_symlinks=False)
+    except OSError:
+        return False
+    return info.st_ino == root.inode and info.st_dev == root.device
+
+
+def build(policy: Policy, project: bytes) -> tuple[Ruleset, Coverage]:
+    """Makes the ruleset for `policy`.
+
+    Args:
+        policy: The run's policy at its start.
+        project: The project directory; sockets and fifos may be made anywhere in it, since neither is ever run.
+
+    Returns:
+        The ruleset (its caller closes it) and what it covers.
+
+    Raises:
+        OSError: The kernel refused a rule.
+    """
+    # Sockets are connected by the supervisor, so no port needs to be granted here.
+    ruleset = Ruleset(
+        handled_fs=_HANDLED,
+        handled_net=AccessNet.CONNECT_TCP,
+        scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL,
+    )
+    coverage = Coverage()
+    ruleset.allow_path("/", AccessFS.READ_DIR)  # names can be listed everywhere, contents not
+    for access in (Access.READ, Access.WRITE):
+        for path, info in _grants(policy, access):
+            _grant(ruleset, coverage, access, path, info)
+    if os.path.isdir(project):
+        ruleset.allow_path(os.fsdecode(project), AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO)
+    return ruleset, coverage
+
+
+def _grant(ruleset: Ruleset, coverage: Coverage, access: Access, path: bytes, info: os.stat_result) -> None:
+    is_directory, is_device = stat.S_ISDIR(info.st_mode), stat.S_ISCHR(info.st_mode)
+    if access is Access.READ:
+        rights = _READ if is_directory else _READ_A_FILE
+    else:
+        rights = _WRITE if is_directory else _WRITE_A_FILE
+    if is_device or (access is Access.WRITE and path.startswith(b"/dev/")):
+        rights |= AccessFS.IOCTL_DEV
+    if access is Access.WRITE and not is_directory and not is_device:
+        return  # a file can be replaced at any time: always emulated
+    try:
+        ruleset.allow_path(os.fsdecode(path), rights)
+    except FileNotFoundError:
+        return
+    if is_directory or is_device:
+        coverage.roots[access][path] = Root(path, info.st_dev, info.st_ino)
+
+
+def _grants(policy: Policy, access: Access) -> Iterator[tuple[bytes, os.stat_result]]:
+    """Yields the largest existing paths that policy allows whole."""
+    tops = _rule_tops(policy, access)
+    queue = [b"/"]
+    while queue:
+        path = queue.pop()
+        try:
+            info = os.stat(path, follow_symlinks=False)
+        except OSError:
+            continue
+        if stat.S_ISLNK(info.st_mode):
+            continue  # the target is granted under its own name
+        if policy.decide_tree(access, path).effect is Effect.ALLOW:
+            yield path, info
+        elif path in tops and stat.S_ISDIR(info.st_mode):
+            queue.extend(_children(path, policy, access, tops))
+
+
+def _rule_tops(policy: Policy, access: Access) -> set[bytes]:
+    """Returns every strict ancestor of a rule's path."""
+    tops: set[bytes] = set()
+    for rule in (*policy.default, *policy.live, *policy.never):
+        if rule.access is access and isinstance(rule.target, PathTarget):
+            path = rule.target.path
+            while path != b"/":
+                path = split(path)[0]
+                tops.add(path)
+    return tops
+
+
+def _children(path: bytes, policy: Policy, access: Access, tops: set[bytes]) -> Iterator[bytes]:
+    stem = path.rstrip(b"/") + b"/"
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return  # what we cannot list we cannot grant
+    for name in names:
+        child = stem + name
+        if child in tops or policy.decide_path(access, child).effect is Effect.ALLOW:
+            yield child
