@@ -101,6 +101,9 @@ class Signals:
         # Python's own handler for Ctrl-C must not run in a child that is about to become the program.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # Python ignores these for itself, and what is ignored stays ignored across exec.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
 

@@ -31,7 +31,9 @@ def test_a_path_that_is_not_text_is_given_exactly():
 def test_a_new_session_id_is_a_random_uuid():
     found = {new_session_id() for _ in range(50)}
     assert len(found) == 50
-    assert all(re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", one) for one in found)
+    assert all(
+        re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", one) for one in found
+    )
 
 
 @pytest.mark.parametrize("text", ["", "../x", "a" * 36, "00000000-0000-0000-0000-00000000000g"])

@@ -192,7 +192,11 @@ def test_taking_a_grant_back_is_told_and_the_next_refusal_at_once():
         request(4),
     )
     assert world.gate.answers == {1: "refused", 2: "refused", 3: "allowed", 4: "refused"}
-    assert [(body["count"], body.get("repeat_of")) for body in world.log.of("denial")] == [(1, None), (1, "d1"), (1, None)]
+    assert [(body["count"], body.get("repeat_of")) for body in world.log.of("denial")] == [
+        (1, None),
+        (1, "d1"),
+        (1, None),
+    ]
     assert world.kinds() == ["denial", "grant", "rules_changed", "denial", "revoke", "rules_changed", "denial"]
 
 
