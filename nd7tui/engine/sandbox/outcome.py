@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nd7tui.engine.policy.rules import Access, Verdict
+    from nd7tui.engine.sandbox.call import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Request:
     comm: str = ""
     exe: str = ""
     second: bytes | None = None
-    call: object = field(default=None, repr=False)
+    call: Call | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,238 @@
+"""Starts a program inside the sandbox.
+
+Rule: the program is confined before its first instruction. The child keeps no descriptor but 0, 1 and 2; the listener
+reaches the supervisor by pidfd_getfd and stays in no process of the tree.
+Source: seccomp(2), landlock_restrict_self(2), pidfd_getfd(2), capabilities(7).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import stat
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
+
+from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule
+from nd7tui.engine.sandbox import abi, filter as seccomp_filter, floor, mounts
+from nd7tui.engine.sandbox.gate import Gate
+from nd7tui.engine.sandbox.ground import Ground
+from nd7tui.engine.sandbox.listener import Listener
+from nd7tui.engine.sandbox.tree import Tree
+from nd7tui.errors import RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from landlockpy import Ruleset
+
+# What root keeps: files, ids and its own processes. Gone: mounts, devices, raw sockets, modules, tracing, the clock.
+_KEPT_CAPABILITIES = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 10})
+_LAST_CAPABILITY = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A confined program: its pid, its gate, its processes."""
+
+    pid: int
+    gate: Gate
+    tree: Tree
+
+
+def find_program(name: str, path: str, cwd: str) -> str:
+    """Returns the absolute path of a program, looked up as execvp does.
+
+    Raises:
+        RefusedError: There is none, or it cannot be run.
+    """
+    candidates = (
+        [os.path.join(cwd, name)] if "/" in name else [os.path.join(cwd, part or ".", name) for part in path.split(":")]
+    )
+    denied = None
+    for candidate in candidates:
+        if os.path.isfile(candidate):
+            if os.access(candidate, os.X_OK):
+                return os.path.normpath(candidate)
+            denied = candidate
+    if denied:
+        raise RefusedError(f"{denied} is not executable", f"chmod +x {denied}")
+    raise RefusedError(f"no program {name!r}", "give a path, or check $PATH")
+
+
+def with_aliases(policy: Policy) -> Policy:
+    """Returns the policy with every refused path refused under its other mount names too."""
+    table = mounts.read()
+
+    def others(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        found = list(rules)
+        for rule in rules:
+            if rule.effect is not Effect.ALLOW and isinstance(rule.target, PathTarget):
+                for number, alias in enumerate(mounts.aliases(rule.target.path, table)):
+                    target = PathTarget(alias, rule.target.glob)
+                    found.append(replace(rule, target=target, id=f"{rule.id}~{number}"))
+        return tuple(found)
+
+    return replace(policy, default=others(policy.default), never=others(policy.never))
+
+
+def start(
+    argv: list[str],
+    env: dict[str, str],
+    cwd: str,
+    policy: Policy,
+    *,
+    rules_path: str | None = None,
+    fast: bool = False,
+    floor_policy: Policy | None = None,
+) -> Started:
+    """Starts `argv` confined.
+
+    Args:
+        argv: The program and its arguments.
+        env: Its environment.
+        cwd: Its working directory, the project.
+        policy: What holds at the start; the floor is made from it.
+        rules_path: See `Gate`.
+        fast: Opens that only read are not asked about.
+        floor_policy: What the floor is made from when it is not `policy` itself.
+
+    Raises:
+        RefusedError: The program cannot be found or run, or the kernel refused a step.
+    """
+    program = find_program(argv[0], env.get("PATH", os.defpath), cwd)
+    policy = with_aliases(policy)
+    ruleset, coverage = floor.build(floor_policy or policy, os.fsencode(cwd))
+    with ruleset:
+        pid, listener = _spawn(program, argv, env, cwd, ruleset, seccomp_filter.assemble(fast=fast))
+    tree = Tree(os.getpid(), pid)
+    ground = Ground(policy, coverage, tree)
+    ground.set_policy(policy)
+    return Started(pid, Gate(Listener(listener), ground, rules_path), tree)
+
+
+def _spawn(
+    program: str, argv: list[str], env: dict[str, str], cwd: str, ruleset: Ruleset, code: bytes
+) -> tuple[int, int]:
+    up_read, up_write = os.pipe()
+    down_read, down_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.chdir(cwd)
+            _confine(ruleset, code, up_write, down_read)
+            _exec(program, argv, env)
+        except BaseException as error:  # noqa: BLE001 - the boundary of the child: say it and end
+            number = error.errno if isinstance(error, OSError) else None
+            _give_up(up_write, number or errno.EINVAL)
+    os.close(up_write)
+    os.close(down_read)
+    try:
+        return pid, _take_listener(pid, up_read, down_write)
+    finally:
+        os.close(up_read)
+        os.close(down_write)
+
+
+def _take_listener(pid: int, up_read: int, down_write: int) -> int:
+    message = os.read(up_read, 8)
+    kind, number = struct.unpack("=Ii", message) if len(message) == 8 else (1, errno.EIO)
+    if kind != 0:
+        os.waitpid(pid, 0)
+        raise RefusedError(f"cannot confine the program: {os.strerror(number)}", "nd7 doctor")
+    pidfd = os.pidfd_open(pid)
+    try:
+        listener = abi.syscall(abi.NR["pidfd_getfd"], pidfd, number, 0)
+    except OSError as error:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise RefusedError(f"cannot take the listener: {error.strerror}", "nd7 doctor") from error
+    finally:
+        os.close(pidfd)
+    os.write(down_write, b"\0")
+    return listener
+
+
+def _confine(ruleset: Ruleset, code: bytes, up: int, down: int) -> None:
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _close_all_but(up, down, ruleset.fileno())
+    abi.syscall(abi.NR["prctl"], abi.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if os.geteuid() == 0:
+        _drop_capabilities()
+    ruleset.restrict()
+    os.close(ruleset.fileno())
+    listener = _install(code)
+    os.write(up, struct.pack("=Ii", 0, listener))
+    if os.read(down, 1) != b"\0":
+        os._exit(126)
+
+
+def _close_all_but(*kept: int) -> None:
+    at = 3
+    for fd in sorted(kept):
+        if fd > at:
+            os.closerange(at, fd)
+        at = fd + 1
+    abi.syscall(abi.NR["close_range"], at, 0xFFFFFFFF, 0)
+
+
+def _drop_capabilities() -> None:
+    for capability in range(_LAST_CAPABILITY + 1):
+        if capability not in _KEPT_CAPABILITIES:
+            try:
+                abi.syscall(abi.NR["prctl"], abi.PR_CAPBSET_DROP, capability, 0, 0, 0)
+            except OSError:
+                break  # beyond the kernel's last one
+
+
+def _install(code: bytes) -> int:
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)), 16)
+    flags = abi.SECCOMP_FILTER_FLAG_NEW_LISTENER | abi.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+    args = (abi.NR["seccomp"], abi.SECCOMP_SET_MODE_FILTER)
+    try:
+        return abi.syscall(*args, flags, ctypes.addressof(program))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return abi.syscall(*args, abi.SECCOMP_FILTER_FLAG_NEW_LISTENER, ctypes.addressof(program))
+
+
+def _exec(program: str, argv: list[str], env: dict[str, str]) -> NoReturn:
+    try:
+        os.execve(program, argv, env)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    os.execve("/bin/sh", ["sh", program, *argv[1:]], env)
+
+
+def _give_up(up: int, number: int) -> NoReturn:
+    text = f"nd7: cannot run the program: {os.strerror(number)}\n"
+    try:
+        os.write(up, struct.pack("=Ii", 1, number))
+    except OSError:
+        pass
+    os.write(2, text.encode())
+    os._exit(126)
+
+
+def check_project(project: str) -> None:
+    """Refuses a project directory that is not one, or cannot be written.
+
+    Raises:
+        UsageError: With what is wrong and where.
+    """
+    try:
+        info = os.stat(project)
+    except OSError as error:
+        raise UsageError(f"project {project}: {error.strerror}", "start nd7 in an existing directory") from error
+    if not stat.S_ISDIR(info.st_mode):
+        raise UsageError(f"project {project}: not a directory", "start nd7 in a directory")
+    if not os.access(project, os.W_OK | os.X_OK):
+        raise UsageError(f"project {project}: not writable", "start nd7 in a directory of yours")
