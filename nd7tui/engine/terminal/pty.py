@@ -154,7 +154,7 @@ class PtyProcess:
 
     def write(self, data: bytes) -> None:
         """Queues input and writes what the program takes now."""
-        if len(self._queue) + len(data) > QUEUE_LIMIT:
+        if self.fd < 0 or len(self._queue) + len(data) > QUEUE_LIMIT:
             self.refused += len(data)
             return
         self._queue += data
@@ -176,8 +176,9 @@ class PtyProcess:
 
     def resize(self, cols: int, rows: int) -> None:
         """Sets the window size; the kernel sends SIGWINCH when it changed."""
-        with contextlib.suppress(OSError):
-            _set_size(self.fd, cols, rows)
+        if self.fd >= 0:
+            with contextlib.suppress(OSError):
+                _set_size(self.fd, cols, rows)
 
     def poll(self) -> Exit | None:
         """Returns how the program ended, reaping it, or None while it runs."""
@@ -245,8 +246,19 @@ def _start(argv: list[str], env: dict[str, str], cwd: str | None, tty_name: str)
         (os.POSIX_SPAWN_OPEN, 0, tty_name, os.O_RDWR, 0),
         (os.POSIX_SPAWN_DUP2, 0, 1),
         (os.POSIX_SPAWN_DUP2, 0, 2),
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
     ]
     return os.posix_spawn(path, argv, env, file_actions=actions, setsid=True, setsigmask=[], setsigdef=_DEFAULT_SIGNALS)
+
+
+def _inheritable() -> list[int]:
+    """Returns descriptors above 2 that a program would inherit; Python's own never are, but ours may hold others'."""
+    found = []
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+    return found
 
 
 def _find(name: str, env: dict[str, str], cwd: str | None) -> str:
