@@ -113,15 +113,16 @@ class Facts:
 
 
 # Source: landlock(7) and Documentation/userspace-api/landlock.rst, "Previous limitations".
-LANDLOCK: tuple[tuple[int, str, str], ...] = (
-    (1, "5.13", "files and directories"),
-    (2, "5.19", "renames between directories"),
-    (3, "6.2", "truncation"),
-    (4, "6.7", "tcp connections"),
-    (5, "6.10", "device ioctls"),
-    (6, "6.12", "signals and abstract sockets"),
-    (7, "6.15", "audit log"),
+LANDLOCK: tuple[tuple[int, str], ...] = (
+    (1, "files and directories"),
+    (2, "renames between directories"),
+    (3, "truncation"),
+    (4, "tcp connections"),
+    (5, "device ioctls"),
+    (6, "signals and abstract sockets"),
+    (7, "audit log"),
 )
+_FULL_LANDLOCK = 6
 _OLDEST = (5, 14)  # SECCOMP_ADDFD_FLAG_SEND
 _MACHINES = frozenset({"x86_64", "aarch64"})
 _LOW_SPACE = 100 << 20
@@ -167,10 +168,9 @@ def _landlock(facts: Facts) -> Check:
     if abi < 1:
         todo = "boot with landlock among the kernel parameter lsm=… (a kernel of 5.13 or newer)"
         return Check("landlock", State.MISSING, "not available: there is no floor to enforce the policy", todo)
-    has = ", ".join(what for level, _, what in LANDLOCK if level <= abi)
-    lacks = [f"{what} (Linux {since})" for level, since, what in LANDLOCK if abi < level < LANDLOCK[-1][0]]
-    if lacks:
-        return Check("landlock", State.WARN, f"ABI {abi}: {has}; not {', '.join(lacks)}", "a newer kernel")
+    has = ", ".join(what for level, what in LANDLOCK if level <= abi)
+    if abi < _FULL_LANDLOCK:
+        return Check("landlock", State.WARN, f"ABI {abi}: {has}", "Linux 6.12 has all that nd7 uses")
     return Check("landlock", State.OK, f"ABI {abi}: {has}")
 
 

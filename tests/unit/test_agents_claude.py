@@ -136,3 +136,9 @@ def test_a_configuration_directory_that_is_too_wide_is_refused_and_said(value):
     prepared = prepare(env={"CLAUDE_CONFIG_DIR": value})
     assert prepared.scratch == ()
     assert "too wide" in prepared.notes[0]
+
+
+def test_without_the_hook_program_there_are_no_hooks_and_it_is_said():
+    prepared = ADAPTER.prepare(["claude"], {}, RunFacts(ID, 1, "", "", "/home/dev", "/p"))
+    assert json.loads(option(prepared, "--settings"))["hooks"] == {}
+    assert "nd7-hook is not installed" in prepared.notes[0]

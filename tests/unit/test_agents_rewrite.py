@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nd7tui.engine.agents.claude import ADAPTER as CLAUDE
 from nd7tui.engine.agents.codex import ADAPTER as CODEX
+from nd7tui.engine.agents.demo import ADAPTER as DEMO
 from nd7tui.engine.agents.rewrite import hook_reply, quote, unwrap, wrap
 
 EXEC = "/opt/nd7/nd7-exec"
@@ -18,8 +19,8 @@ def call(**tool_input: object) -> dict[str, object]:
     return {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": tool_input, "tool_use_id": "t1"}
 
 
-def test_echoes_the_whole_input_without_a_decision_for_claude():
-    reply = hook_reply(call(command="echo $HOME", description="d", timeout=5, other=[1]), CLAUDE, EXEC)
+def test_echoes_the_whole_input_without_a_decision():
+    reply = hook_reply(call(command="echo $HOME", description="d", timeout=5, other=[1]), DEMO, EXEC)
     assert reply == {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -31,6 +32,10 @@ def test_echoes_the_whole_input_without_a_decision_for_claude():
             },
         }
     }
+
+
+def test_claude_is_not_rewritten_because_its_users_rules_would_judge_the_wrapper():
+    assert hook_reply(call(command="ls"), CLAUDE, EXEC) is None
 
 
 def test_codex_needs_allow():
@@ -54,13 +59,13 @@ def test_codex_needs_allow():
     ],
 )
 def test_no_answer(payload):
-    assert hook_reply(payload, CLAUDE, EXEC) is None
+    assert hook_reply(payload, DEMO, EXEC) is None
 
 
 def test_twice_changes_nothing():
     first = wrap("echo 'a b'", EXEC)
     assert first is not None
-    assert hook_reply(call(command=first), CLAUDE, EXEC) is None
+    assert hook_reply(call(command=first), DEMO, EXEC) is None
 
 
 def test_only_exactly_our_own_wrapping_counts_as_wrapped():
@@ -81,7 +86,7 @@ def test_unwrap_is_the_inverse(command):
     if unwrap(command, "/it's/nd7-exec") is None:
         assert wrapped is not None
         assert unwrap(wrapped, "/it's/nd7-exec") == command
-        json.dumps(hook_reply(call(command=command), CLAUDE, EXEC))
+        json.dumps(hook_reply(call(command=command), DEMO, EXEC))
 
 
 @pytest.mark.parametrize(

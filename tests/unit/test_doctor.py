@@ -69,7 +69,7 @@ def test_what_is_needed_and_missing_fails_and_says_what_to_do(change, name, word
 @pytest.mark.parametrize(
     ("change", "name", "words"),
     [
-        ({"landlock_abi": 3}, "landlock", "not tcp connections (Linux 6.7)"),
+        ({"landlock_abi": 3}, "landlock", "truncation (Linux 6.12"),
         ({"partial": ("signals to other processes",)}, "not enforced", "--allow-partial"),
         ({"unix_diag": False}, "unix_diag", "modprobe"),
         ({"hot_loop": "python"}, "hot loop", "compiler"),

@@ -24,8 +24,8 @@ class RunFacts:
     Attributes:
         session_id: The id proposed for the session, a UUID in text form.
         run_pid: The supervisor's pid; it names the run for `nd7 allow --session`.
-        hook_program: Absolute path of `nd7-hook`.
-        exec_program: Absolute path of `nd7-exec`.
+        hook_program: Absolute path of `nd7-hook`, empty when it is not installed.
+        exec_program: Absolute path of `nd7-exec`, likewise.
         home: The user's home directory, canonical.
         project: The run's project directory, canonical.
         project_given: Whether the user named the project; otherwise it is the working directory and may be replaced.
@@ -73,7 +73,8 @@ class Adapter(Protocol):
     Attributes:
         name: The word that names it, and the file name it is recognised by.
         source: `source` of the frames its hooks become.
-        decision: The `permissionDecision` to send with a rewritten command, None for none (see rewrite.py).
+        rewrites: Whether its shell commands are rewritten to run through nd7-exec (see rewrite.py).
+        decision: The `permissionDecision` to send with a rewritten command, None for none.
     """
 
     @property
@@ -83,6 +84,10 @@ class Adapter(Protocol):
     @property
     def source(self) -> str:
         """`source` of its frames."""
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether its commands are rewritten."""
 
     @property
     def decision(self) -> str | None:

@@ -65,7 +65,10 @@ class Claude:
 
     name: str = "claude"
     source: str = "intent:claude-code"
-    # None: with `allow` the command would run although the user's own rules deny it.
+    # Measured: Claude matches the user's permission rules against the rewritten text. Without a decision a rule that
+    # allows no longer matches (even `echo` asks, and fails with -p), and with --permission-mode bypassPermissions a
+    # rule that denies is lost; with `allow` every rule is. Decision 0007.
+    rewrites: bool = False
     decision: str | None = None
 
     def prepare(self, argv: Sequence[str], env: Mapping[str, str], run: RunFacts) -> Prepared:
@@ -86,6 +89,8 @@ class Claude:
             settings, settings_words = _settings(found, run)
             extra = ["--settings", json.dumps(settings, separators=(",", ":")), "--append-system-prompt", prompt, *own]
             notes += _warnings(found, env)
+            if not run.hook_program:
+                notes += ("nd7-hook is not installed: what the agent intends is not recorded",)
             args = without(args, (*prompt_words, *settings_words))
         return Prepared(
             argv=(argv[0], *extra, *args),
@@ -150,7 +155,7 @@ def _settings(found: Sequence[Word], run: RunFacts) -> tuple[dict[str, Any], lis
     merged["disableAllHooks"] = False
     theirs = merged.get("hooks")
     hooks: dict[str, Any] = dict(theirs) if isinstance(theirs, dict) else {}
-    for event, entry in hook_entries(run.hook_program).items():
+    for event, entry in hook_entries(run.hook_program).items() if run.hook_program else ():
         before = hooks.get(event)
         hooks[event] = [*(before if isinstance(before, list) else []), *entry]
     merged["hooks"] = hooks

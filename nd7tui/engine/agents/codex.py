@@ -51,6 +51,7 @@ class Codex:
 
     name: str = "codex"
     source: str = "intent:codex"
+    rewrites: bool = True
     # Codex takes a rewritten command only together with a decision.
     decision: str | None = "allow"
 

@@ -35,6 +35,7 @@ class Demo:
 
     name: str = "demo"
     source: str = "intent:demo"
+    rewrites: bool = True
     decision: str | None = None
 
     def prepare(self, argv: Sequence[str], env: Mapping[str, str], run: RunFacts) -> Prepared:

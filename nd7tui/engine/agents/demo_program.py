@@ -22,7 +22,7 @@ _PROMPT = "Show what the boundary does: read, write, connect and run a few thing
 def main(argv: list[str]) -> int:
     """Plays the demo and returns its exit status."""
     options = _parser().parse_args(argv)
-    if not (options.hook and options.exec and options.session and options.outside):
+    if not (options.session and options.outside):
         print("nd7: the demo agent runs inside nd7\nnd7: hint: nd7 tui demo", file=sys.stderr)
         return 2
     screen = Screen(fast=options.fast)

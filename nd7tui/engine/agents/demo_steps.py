@@ -114,14 +114,14 @@ def outside(stage: Stage) -> None:
         return
     stage.screen.refused(_words(error))
     stage.screen.say("The denial is in nd7's list now. Nothing in here can allow it: only you can.")
-    stage.screen.waiting("allow it with the key shown beside the denial; I try again until then")
+    stage.screen.waiting("allow it: ctrl+g then a. I try again until then")
     if not _until(lambda: _write(path) is None, stage.wait):
         call.failed(error)
         stage.screen.say(f"Nobody allowed it within {stage.wait:.0f} seconds, so it stays refused. I go on.")
         return
     stage.screen.allowed("the same process, the same open: it works now, no restart")
     _command_outside(stage)
-    stage.screen.waiting("take it back with the key shown; I keep writing until it is refused")
+    stage.screen.waiting("take it back: ctrl+g then d. I keep writing until it is refused")
     call.succeeded({"type": "create", "filePath": path})
     if _until(lambda: _write(path) is not None, stage.wait):
         stage.screen.refused("taken back: the very next write fails again")
@@ -164,7 +164,7 @@ def hook_file(stage: Stage) -> None:
     stage.screen.say("A git hook runs later, outside this boundary. Writing one is a question to you: my write waits.")
     call = stage.client.call("Write", file_path=path, content="#!/bin/sh\n")
     stage.screen.doing(f"write {path}")
-    stage.screen.waiting("answer with the keys shown; no answer means no")
+    stage.screen.waiting("answer: ctrl+g then a or d. No answer means no")
     answer: list[OSError | None] = []
     began = time.monotonic()
     # open() is blocked in the kernel while it is held; another thread of this process goes on.

@@ -29,11 +29,13 @@ def hook_reply(payload: Mapping[str, Any], adapter: Adapter, exec_program: str) 
 
     Args:
         payload: The payload as the agent sent it; untrusted, any shape.
-        adapter: The agent of the run. Its `decision` is sent along: None for Claude Code, whose own permission rules
-            then still judge the command; `allow` for Codex, which ignores a rewrite without it.
-        exec_program: Absolute path of `nd7-exec`.
+        adapter: The agent of the run. Commands of Claude Code are not rewritten: its user's own permission rules would
+            judge the rewritten text (see claude.py). Codex gets `allow`, without which it ignores a rewrite.
+        exec_program: Absolute path of `nd7-exec`, empty when it is not installed.
     """
     tool_input = payload.get("tool_input")
+    if not adapter.rewrites or not exec_program:
+        return None
     if payload.get("hook_event_name") != "PreToolUse" or payload.get("tool_name") != "Bash":
         return None
     if not isinstance(tool_input, dict) or not isinstance(tool_input.get("command"), str):
