@@ -28,15 +28,8 @@ HELPERS = ("nd7-exec", "nd7-hook")
 
 REQUIRE_NATIVE = os.environ.get("ND7_REQUIRE_NATIVE") == "1"
 WARNINGS = ["-Wall", "-Wextra", *(["-Werror"] if REQUIRE_NATIVE else [])]
-HARDENED = [
-    "-O2",
-    "-std=gnu11",
-    "-D_GNU_SOURCE",
-    "-fstack-protector-strong",
-    "-U_FORTIFY_SOURCE",
-    "-D_FORTIFY_SOURCE=2",
-    "-fPIE",
-]
+HARDENED = ["-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fPIE", "-fstack-protector-strong"]
+HARDENED += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 LINKED = ["-pie", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]
 
 

@@ -19,9 +19,10 @@ static void announce_and_narrow(const struct run *run, const char *text)
     const char *fault = wire_ask(run, WIRE_ANNOUNCE, text, strlen(text), PATIENCE_MS, &reply);
     if (fault)
         refuse(STATUS_REFUSED, "run %d: %s; the command was not run", (int)run->supervisor, fault);
+    reply.err[strcspn(reply.err, "\n")] = 0; /* say() prints one line */
     if (reply.status != 0)
         refuse(STATUS_REFUSED, "run %d: %s; the command was not run", (int)run->supervisor,
-               reply.err_length ? reply.err : "the supervisor refused");
+               reply.err[0] ? reply.err : "the supervisor refused");
     struct deny *denies;
     size_t count;
     if (!denies_parse(reply.out, reply.out_length, &denies, &count))
