@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nd7tui.engine.helpers import Helper
+
 
 class State(StrEnum):
     """How a check came out; the value is the word printed."""
@@ -40,15 +42,6 @@ class Check:
     state: State
     text: str
     todo: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Helper:
-    """One of nd7's own programs; `path` is None when it was not found, `fault` says what is wrong with it."""
-
-    name: str
-    path: str | None
-    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import platform
 import sys
 from contextlib import suppress
 
-from nd7tui.engine import paths
-from nd7tui.engine.doctor import Agent, Facts, Helper, Terminal
+from nd7tui.engine import helpers, paths
+from nd7tui.engine.doctor import Agent, Facts, Terminal
 
 _VERSION_SECONDS = 5
 _UNTRIED = 255
@@ -34,7 +34,7 @@ def gather() -> Facts:
         partial=partial,
         unix_diag=_unix_diag() if linux else False,
         hot_loop=loop,
-        helpers=helpers(),
+        helpers=helpers.find(),
         terminal=terminal(),
         engine=engine,
         engine_notice=notice,
@@ -86,11 +86,6 @@ def _unix_diag() -> bool:
     from nd7tui.engine.sandbox.unixdiag import available
 
     return available()
-
-
-def helpers() -> tuple[Helper, ...]:
-    """Returns nd7's own programs, and what is wrong with them."""
-    return ()
 
 
 def terminal() -> Terminal:

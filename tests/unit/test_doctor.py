@@ -10,7 +10,8 @@ import pytest
 
 from nd7tui.commands import doctor as command
 from nd7tui.engine import doctor_facts
-from nd7tui.engine.doctor import Agent, Facts, Helper, State, Terminal, healthy, judge, kernel_version
+from nd7tui.engine.doctor import Agent, Facts, State, Terminal, healthy, judge, kernel_version
+from nd7tui.engine.helpers import Helper
 
 GOOD = Facts(
     system="Linux",
