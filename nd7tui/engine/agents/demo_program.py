@@ -8,13 +8,14 @@ not started by nd7.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pwd
 import sys
 
 from nd7tui.engine.agents.demo_client import Client
 from nd7tui.engine.agents.demo_screen import Screen
-from nd7tui.engine.agents.demo_steps import SCENES, Stage
+from nd7tui.engine.agents.demo_steps import NOTES, SCENES, Stage
 
 _PROMPT = "Show what the boundary does: read, write, connect and run a few things."
 
@@ -49,6 +50,8 @@ def _play(stage: Stage) -> int:
 
 
 def _end(stage: Stage) -> int:
+    with contextlib.suppress(OSError):
+        os.unlink(NOTES)
     message = (
         "Done: everything was as nd7 promises." if not stage.wrong else f"Done: {len(stage.wrong)} things were wrong."
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nd7tui.engine.agents.demo_client import Client
     from nd7tui.engine.agents.demo_screen import Screen
 
+NOTES = "nd7-demo-notes.txt"
 SECRETS = (".ssh/id_ed25519", ".ssh/id_rsa", ".aws/credentials", ".netrc", ".config/gh/hosts.yml")
 FORBIDDEN = ("198.51.100.1", 25)  # TEST-NET-2, RFC 5737: belongs to nobody
 _POLL_SECONDS = 0.5
@@ -55,7 +56,7 @@ class Stage:
 def inside(stage: Stage) -> None:
     """A write in the project, in this process."""
     stage.screen.say("The project directory is writable. I write a note, like an agent's Write tool does.")
-    path = os.path.join(os.getcwd(), "nd7-demo-notes.txt")
+    path = os.path.join(os.getcwd(), NOTES)
     call = stage.client.call("Write", file_path=path, content="hello from the demo\n")
     stage.screen.doing(f"write {path}")
     error = _write(path)
@@ -70,7 +71,7 @@ def inside(stage: Stage) -> None:
 def command(stage: Stage) -> None:
     """A shell command, rewritten by the hook to run through nd7-exec."""
     stage.screen.say("A shell command. The hook records it and has it run through nd7-exec.")
-    call = stage.client.call("Bash", command="ls && wc -c nd7-demo-notes.txt", description="Look around")
+    call = stage.client.call("Bash", command=f"ls && wc -c {NOTES}", description="Look around")
     stage.screen.doing(call.tool_input["command"])
     if "nd7-exec" not in call.tool_input["command"]:
         stage.fault("the hook did not rewrite the command")
