@@ -269,6 +269,7 @@ class Layout:
         nameservers: Addresses of the configured DNS servers.
         uid: The user's id; 0 brings the system's own secrets in.
         programs: Directories of nd7's own programs (nd7-exec), never writable.
+        protected: Further files never writable, which the agent's adapter relies on.
     """
 
     home: bytes
@@ -280,6 +281,7 @@ class Layout:
     nameservers: tuple[str, ...]
     uid: int
     programs: tuple[bytes, ...] = ()
+    protected: tuple[bytes, ...] = ()
 
 
 class _Rules:
@@ -383,4 +385,6 @@ def _never(layout: Layout) -> tuple[Rule, ...]:
     rules.under(Effect.DENY, layout.home, {"the agent's configuration": AGENT_CONFIGURATION}, Access.WRITE)
     for path in layout.programs:
         rules.add(Effect.DENY, "nd7's programs", PathTarget(path), Access.WRITE)
+    for path in layout.protected:
+        rules.add(Effect.DENY, "nd7 relies on it in this run", PathTarget(path), Access.WRITE)
     return tuple(rules.rules)
