@@ -63,12 +63,6 @@ class LiveRules:
             for rule in self._rules
         )
 
-    @property
-    def strict(self) -> bool:
-        """Whether a live rule denies what the floor may allow."""
-        rules = [*self._floor.live, *self._rules]
-        return any(rule.effect is Effect.DENY and rule.id not in self._spent for rule in rules)
-
     def denied_paths(self) -> list[Rule]:
         """Returns the rules that deny paths now, for a process to narrow itself by."""
         return [

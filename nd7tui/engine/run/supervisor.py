@@ -41,10 +41,6 @@ HELD_MS = 20
 class GateLike(Protocol):
     """What the loop needs of the gate."""
 
-    @property
-    def hung_up(self) -> bool:
-        """Whether no process of the tree is left."""
-
     def wait(self, timeout_ms: int, wake_fd: int) -> list[Request]:
         """Answers what policy allows, returns what it does not."""
 
@@ -57,8 +53,8 @@ class GateLike(Protocol):
     def alive(self, request: Request) -> bool:
         """Tells whether the caller still waits."""
 
-    def set_policy(self, policy: Policy, strict: bool) -> None:
-        """Decides by `policy` from now on."""
+    def set_policy(self, policy: Policy, strict: bool = False) -> None:
+        """Decides by `policy` from now on; `strict` continues nothing even where the floor would allow it."""
 
 
 class TreeLike(Protocol):
@@ -96,6 +92,7 @@ class Supervisor:
         toolcalls: Which process works for which tool call.
         tell: Says one line to the person.
         server: Answers the run's hooks, if there are any.
+        chore: Done at every turn; must not wait.
         clock: Monotonic, ns.
     """
 
@@ -113,6 +110,7 @@ class Supervisor:
         toolcalls: ToolCalls,
         tell: Callable[[str], None],
         server: Server | None = None,
+        chore: Callable[[], None] = lambda: None,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._gate = gate
@@ -125,12 +123,14 @@ class Supervisor:
         self._chains = chains
         self._toolcalls = toolcalls
         self._tell = tell
-        self._server = server
+        self._chore = chore
+        self.server = server
         self._clock = clock
         self._leftovers: Leftovers | None = None
         # Counts the policies the gate was given: a call judged by an older one is judged again.
         self._version = 0
         self._closed = False
+        self._strict = False
         self._asked_by: dict[str, Origin] = {}
 
     @property
@@ -138,13 +138,19 @@ class Supervisor:
         """How many processes the program left behind."""
         return 0 if self._leftovers is None else self._leftovers.ended
 
+    def be_strict(self) -> None:
+        """Lets nothing be continued from now on: a process has narrowed itself in a way the gate cannot see."""
+        if not self._strict:
+            self._strict = True
+            self._give_policy()
+
     def run(self) -> None:
         """Serves the run until its last process has ended."""
         wakes = select.epoll()
         try:
             wakes.register(self._signals.fd, select.EPOLLIN)
-            if self._server is not None:
-                wakes.register(self._server.fileno(), select.EPOLLIN)
+            if self.server is not None:
+                wakes.register(self.server.fileno(), select.EPOLLIN)
             # A program that ended before we looked has sent its signal already, or has yet to send it.
             self._job.reap()
             while not self._over():
@@ -184,8 +190,8 @@ class Supervisor:
             if fd == self._signals.fd:
                 for sent in self._signals.read():
                     self._job.take(sent)
-            elif self._server is not None:
-                self._server.serve()
+            elif self.server is not None:
+                self.server.serve()
         while self._job.reaped:
             self._toolcalls.gone(self._job.reaped.pop())
 
@@ -195,6 +201,9 @@ class Supervisor:
                 self._settle(request, Outcome.GONE)
         self._do(self._denials.tick(self._clock()))
         self._chains.tick()
+        self._chore()
+        if self.server is not None:
+            self.server.serve()  # its time limits do not wake anybody
         if self._chains.full != self._closed:
             self._closed = self._chains.full
             self._tell("no room left for the log: nothing more is allowed" if self._closed else "allowing again")
@@ -224,7 +233,7 @@ class Supervisor:
         rule = judge(whole, request).rule
         if rule is None or rule.scope is not Scope.ONCE or rule.effect is not Effect.ALLOW:
             return False
-        self._gate.set_policy(whole, self._rules.strict)
+        self._gate.set_policy(whole, self._strict)
         try:
             answered = self._gate.retry(request)
         finally:
@@ -291,7 +300,7 @@ class Supervisor:
         if self._closed:
             self._gate.set_policy(Policy(), True)
         else:
-            self._gate.set_policy(self._rules.for_gate(), self._rules.strict)
+            self._gate.set_policy(self._rules.for_gate(), self._strict)
 
     def _answer(self, request: Request) -> None:
         """Ends the wait of a held call if the rules now say so."""

@@ -67,7 +67,7 @@ class FakeGate:
     def alive(self, one):
         return one.id not in self.dead and one.id not in self.answers
 
-    def set_policy(self, policy, strict):
+    def set_policy(self, policy, strict=False):
         self.policy, self.strict = policy, strict
 
 

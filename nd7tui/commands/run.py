@@ -1,0 +1,21 @@
+"""`nd7 run PROGRAM [ARGS]`: a program confined, without a UI; ends as the program ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nd7tui.engine.run import jobs, options, start
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the options; the program and its arguments are the dispatcher's."""
+    parser.usage = "nd7 run [OPTIONS] PROGRAM [ARGS]"
+    options.add_arguments(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the program; does not return when it died of a signal."""
+    return jobs.end_like(start.run(options.from_arguments(args)))
