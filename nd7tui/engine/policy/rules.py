@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from nd7tui.engine.policy import address
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
 
 class Access(StrEnum):
@@ -55,9 +55,8 @@ def is_canonical(path: bytes) -> bool:
     """Tells whether `path` is absolute with no empty, `.` or `..` component and no NUL."""
     if path == b"/":
         return True
-    if path[:1] != b"/" or b"\0" in path:
-        return False
-    return all(part not in {b"", b".", b".."} for part in path[1:].split(b"/"))
+    closed = path + b"/"
+    return path[:1] == b"/" and not (b"//" in closed or b"/./" in closed or b"/../" in closed or b"\0" in closed)
 
 
 def depth_of(path: bytes) -> int:
@@ -253,8 +252,8 @@ class _Layer:
     """The rules of one layer, indexed so that a path is decided in time proportional to its depth."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.exact: dict[tuple[Access, bytes], list[Rule]] = {}
-        self.globs: dict[tuple[Access, bytes], list[tuple[bytes, Rule]]] = {}
+        self.exact: dict[Access, dict[bytes, Rule]] = {access: {} for access in Access}
+        self.globs: dict[Access, dict[bytes, list[tuple[bytes, Rule]]]] = {access: {} for access in Access}
         self.hosts: list[tuple[HostTarget, Rule]] = []
         self.sockets: list[tuple[SocketTarget, Rule]] = []
         for rule in rules:
@@ -267,26 +266,28 @@ class _Layer:
             self.sockets.append((target, rule))
         elif target.glob:
             parent, pattern = split(target.path)
-            self.globs.setdefault((rule.access, parent), []).append((pattern, rule))
+            self.globs[rule.access].setdefault(parent, []).append((pattern, rule))
         else:
-            self.exact.setdefault((rule.access, target.path), []).append(rule)
+            exact = self.exact[rule.access]
+            other = exact.get(target.path)
+            if other is None or STRICTNESS[rule.effect] > STRICTNESS[other.effect]:
+                exact[target.path] = rule
 
-    def _at(self, access: Access, path: bytes) -> Rule | None:
-        """Returns the strictest rule whose target is exactly the entry `path`."""
-        found = list(self.exact.get((access, path), ()))
-        if self.globs and path != b"/":
-            parent, name = split(path)
-            patterns = self.globs.get((access, parent), ())
-            found += [rule for pattern, rule in patterns if fnmatch.fnmatchcase(name, pattern)]
-        return strictest(found)
-
-    def path(self, access: Access, path: bytes) -> Rule | None:
-        """Returns the deepest, then strictest, rule covering `path`."""
-        while True:
-            rule = self._at(access, path)
-            if rule is not None or path == b"/":
+    def path(self, access: Access, chain: list[bytes]) -> Rule | None:
+        """Returns the deepest, then strictest, rule covering the first path of `chain` (see `_chain`)."""
+        exact, globs = self.exact[access], self.globs[access]
+        if not exact and not globs:
+            return None
+        for level, path in enumerate(chain):
+            rule = exact.get(path)
+            if globs and path != b"/" and (patterns := globs.get(chain[level + 1])):
+                name = split(path)[1]
+                found = [rule] if rule else []
+                found += [other for pattern, other in patterns if fnmatch.fnmatchcase(name, pattern)]
+                rule = strictest(found)
+            if rule is not None:
                 return rule
-            path = split(path)[0]
+        return None
 
     def host(self, ip: address.Address, port: int, proto: str) -> Rule | None:
         """Returns the most specific, then strictest, rule covering the address."""
@@ -296,11 +297,14 @@ class _Layer:
         """Returns the deepest, then strictest, rule covering the socket."""
         return _deepest((target.depth, rule) for target, rule in self.sockets if target.covers(path))
 
-    def beneath(self, access: Access, top: bytes) -> Iterator[bytes]:
-        """Yields the paths strictly beneath `top` that have a rule of their own, globs aside."""
-        for kind, path in self.exact:
-            if kind is access and path != top and is_beneath(path, top):
-                yield path
+
+def _chain(path: bytes) -> list[bytes]:
+    """Returns a canonical path and its ancestors, deepest first, `/` last."""
+    chain = []
+    while len(path) > 1:
+        chain.append(path)
+        path = path[: path.rindex(b"/")]
+    return [*chain, b"/"]
 
 
 def _deepest(found: Iterable[tuple[int, Rule]]) -> Rule | None:
@@ -331,7 +335,8 @@ class Policy:
         """Decides about one canonical path; a path not in canonical form is refused."""
         if not is_canonical(path):
             return Verdict(Effect.DENY, None, "not a canonical path")
-        never, live, default = (layer.path(access, path) for layer in self._layers)
+        chain = _chain(path)
+        never, live, default = (layer.path(access, chain) for layer in self._layers)
         return _decide(never, live, default, NO_RULE[access])
 
     def decide_host(self, ip: str, port: int, proto: str) -> Verdict:
@@ -366,22 +371,25 @@ class Policy:
         Returns:
             The strictest verdict found; that of `path` itself when nothing beneath is stricter.
         """
-        worst = self.decide_path(access, path)
-        if not is_canonical(path):
-            return worst
-        for layer in self._layers:
-            for beneath in layer.beneath(access, path):
-                worst = _stricter(worst, self.decide_path(access, beneath))
-            for (kind, parent), patterns in layer.globs.items():
-                if kind is access and is_beneath(parent, path):
-                    for _, rule in patterns:
-                        worst = _stricter(worst, self._glob_verdict(rule))
+        own = self.decide_path(access, path)
+        beneath = self._worst_beneath.get((access, path))
+        return own if beneath is None or not is_canonical(path) else _stricter(own, beneath)
+
+    @cached_property
+    def _worst_beneath(self) -> dict[tuple[Access, bytes], Verdict]:
+        """For every path that has rules strictly beneath it: the strictest verdict among what those speak of."""
+        worst: dict[tuple[Access, bytes], Verdict] = {}
+        for rule in self.never + self.live + self.default:
+            if isinstance(rule.target, PathTarget) and rule.target.path != b"/":
+                verdict = self._verdict_at(rule, rule.target)
+                for above in _chain(split(rule.target.path)[0]):
+                    known = worst.get((rule.access, above))
+                    worst[rule.access, above] = verdict if known is None else _stricter(known, verdict)
         return worst
 
-    def _glob_verdict(self, rule: Rule) -> Verdict:
-        # The pattern stands for the entries it matches; one that does not match itself is taken at its word.
-        target = rule.target
-        if isinstance(target, PathTarget) and target.covers(target.path):
+    def _verdict_at(self, rule: Rule, target: PathTarget) -> Verdict:
+        # A pattern stands for the entries it matches; one that does not match itself is taken at its word.
+        if target.covers(target.path):
             return self.decide_path(rule.access, target.path)
         return Verdict(rule.effect, rule, reason_of(rule))
 

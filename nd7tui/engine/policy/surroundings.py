@@ -56,6 +56,7 @@ def tmp_directories(env: Mapping[str, str], home: str) -> tuple[bytes, ...]:
 def layout_of(
     project: str,
     run_dir: str,
+    *,
     tmp: tuple[bytes, ...],
     scratch: tuple[str, ...] = (),
     programs: tuple[bytes, ...] = (),
