@@ -192,7 +192,7 @@ def send(fd: int, name: bytes, payload: bytes, control: bytes, flags: int) -> in
 
 
 def connect(fd: int, name: bytes) -> None:
-    """Connects our descriptor `fd` to the socket address `name`, connect(2); raises OSError."""
+    """Makes the connection of our descriptor `fd` to the socket address `name`; raises OSError."""
     buffer = ctypes.create_string_buffer(name, len(name))
     abi.syscall(abi.NR["connect"], fd, ctypes.addressof(buffer), len(name))
 
