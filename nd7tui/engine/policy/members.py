@@ -142,19 +142,23 @@ class Members:
 
     def path(self, name: str, abstract: bool = False) -> bytes:
         """Takes a canonical absolute path; with `abstract` also `@name`."""
-        return self._path(self.text(name), self._name(name), abstract)
+        return path_of(self.text(name), self._name(name), self.file, abstract)
 
     def paths(self, name: str) -> tuple[bytes, ...]:
         """Takes a list of canonical absolute paths."""
-        return tuple(self._path(item, f"{self._name(name)}[{n}]") for n, item in enumerate(self.texts(name)))
+        return tuple(path_of(item, f"{self._name(name)}[{n}]", self.file) for n, item in enumerate(self.texts(name)))
 
-    def _path(self, text: str, where: str, abstract: bool = False) -> bytes:
-        try:
-            path = to_bytes(text)
-        except UnicodeEncodeError as error:
-            raise RuleFileError(
-                "not a path: a lone surrogate that stands for no byte", where, file=self.file
-            ) from error
-        if not is_canonical(path) and not (abstract and path.startswith(b"@")):
-            raise RuleFileError("not a canonical absolute path", where, file=self.file)
-        return path
+
+def path_of(text: str, where: str, file: str, abstract: bool = False) -> bytes:
+    """Returns the bytes of a canonical absolute path; with `abstract` also of `@name`.
+
+    Raises:
+        RuleFileError: It is none.
+    """
+    try:
+        path = to_bytes(text)
+    except UnicodeEncodeError as error:
+        raise RuleFileError("not a path: a lone surrogate that stands for no byte", where, file=file) from error
+    if not is_canonical(path) and not (abstract and path.startswith(b"@")):
+        raise RuleFileError("not a canonical absolute path", where, file=file)
+    return path
