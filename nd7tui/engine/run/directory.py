@@ -256,6 +256,17 @@ def read_record(directory: str) -> RunRecord:
         return parse(file.read(MAX_BYTES + 1))
 
 
+def record_of(run: Run) -> RunRecord:
+    """Returns what the run's rule file says.
+
+    Raises:
+        UsageError: It cannot be read or makes no sense.
+    """
+    if run.record is None:
+        raise UsageError(run.fault, f"the run keeps its last good rules; repair {run.path}")
+    return run.record
+
+
 def write_record(directory: str, record: RunRecord) -> None:
     """Replaces a run's rule file, under the lock."""
     with _locked(directory):
