@@ -449,6 +449,24 @@ l.close(); s, t = socket.socketpair(); print(s.sendmsg([b"still served"]))
     assert result.out == f"{[-9] * 6}\n12\n", result.err
 
 
+def test_a_crowd_of_blocked_calls_does_not_starve_the_supervisor(arena):
+    code = """
+import errno, os, socket, threading, time
+l = socket.socket(socket.AF_UNIX); l.bind("l"); l.listen(0)
+seen = []
+def one():
+    seen.append(errno.errorcode.get(socket.socket(socket.AF_UNIX).connect_ex("l"), "CONNECTED"))
+for _ in range(300): threading.Thread(target=one, daemon=True).start()
+deadline = time.monotonic() + 20
+while len(seen) < 300 - 256 and time.monotonic() < deadline: time.sleep(0.05)
+a, b = socket.socketpair()
+print(set(seen) - {"CONNECTED"}, a.sendmsg([b"x"]), open("src/main.c").read(), end="", flush=True)
+os._exit(0)
+"""
+    result = arena.python(code)
+    assert result.out == "{'EAGAIN'} 1 int x;\n", result.err
+
+
 SEGMENT = socket.inet_pton(socket.AF_INET6, "2001:db8::1")
 ROUTES = [
     (socket.AF_INET, 0, 4, bytes([131, 7, 4]) + socket.inet_aton("127.0.0.1") + bytes(1)),  # IP_OPTIONS, loose route

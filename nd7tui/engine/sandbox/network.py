@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect
-from nd7tui.engine.sandbox import abi, messages, sockaddr, unixdiag
+from nd7tui.engine.sandbox import abi, messages, patience, sockaddr, unixdiag
 from nd7tui.engine.sandbox.holders import Holders
 from nd7tui.engine.sandbox.outcome import Errno, Outcome, Pending, Refused, Value
 from nd7tui.engine.sandbox.peer import Peer
@@ -53,7 +53,8 @@ class Network:
         self._always = frozenset(always)
         self._resolver = Resolver(tree)
         self._holders = Holders(tree)
-        sender = Sender(self._judge_send)
+        self._slots = patience.Slots()
+        sender = Sender(self._judge_send, self._slots)
         self._handlers: dict[str, Callable[[Call], Outcome]] = {
             "connect": self._connect,
             "sendto": sender.sendto,
@@ -81,6 +82,8 @@ class Network:
             if not call.still_waiting():
                 return Errno(errno.EINTR)
             if peer.type == socket.SOCK_STREAM or peer.domain == socket.AF_UNIX:
+                if not self._slots.take(kept):
+                    return Errno(errno.EAGAIN)
                 return Pending(partial(_connect_in_worker, call, peer, judged, kept.pop_all()))
             _connect_now(call, peer, judged)  # datagram sockets only note the address
             return Value(0)
@@ -224,13 +227,16 @@ def _connect_now(call: Call, peer: Peer, name: bytes) -> None:
 
 def _connect_in_worker(call: Call, peer: Peer, name: bytes, kept: ExitStack, waiting: Callable[[], bool]) -> Outcome:
     """Connects a socket that may block; always in a worker, for O_NONBLOCK is the caller's to change at any time."""
-    from nd7tui.engine.sandbox import patience
 
     def action() -> None:
         with kept:
             _connect_now(call, peer, name)
 
-    if not peer.nonblocking:
-        return patience.in_thread(action, call, peer, waiting)
-    action()
+    try:
+        if not peer.nonblocking:
+            return patience.in_thread(action, call, peer, waiting)
+        action()
+    except OSError:
+        kept.close()
+        raise
     return Value(0)

@@ -11,6 +11,7 @@ others who share it.
 from __future__ import annotations
 
 import errno
+import os
 import select
 import signal
 import threading
@@ -20,13 +21,33 @@ from nd7tui.engine.sandbox.outcome import Errno, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import ExitStack
 
     from nd7tui.engine.sandbox.call import Call
     from nd7tui.engine.sandbox.outcome import Outcome
     from nd7tui.engine.sandbox.peer import Peer
 
 _LOOK_UP = 0.1
+MOST_WORKERS = 256
 ERESTARTSYS = 512  # inside the kernel only: it becomes EINTR, or the call is made again, as the handler wishes
+
+
+class Slots:
+    """Bounds how many calls wait at once: each holds descriptors and threads that this process needs for itself.
+
+    Args:
+        most: How many may.
+    """
+
+    def __init__(self, most: int = MOST_WORKERS) -> None:
+        self._free = threading.BoundedSemaphore(most)
+
+    def take(self, kept: ExitStack) -> bool:
+        """Takes a slot until `kept` ends; tells whether there was one."""
+        if not self._free.acquire(blocking=False):
+            return False
+        kept.callback(self._free.release)
+        return True
 
 
 def interrupted(call: Call) -> bool:
@@ -69,6 +90,9 @@ def in_thread(action: Callable[[], None], call: Call, peer: Peer, waiting: Calla
         call: The caller.
         peer: The socket it is about.
         waiting: Whether the caller still waits.
+
+    Raises:
+        OSError: EAGAIN, there was no thread to be had and `action` was not run.
     """
     done = threading.Event()
     result: list[Outcome] = []
@@ -85,7 +109,10 @@ def in_thread(action: Callable[[], None], call: Call, peer: Peer, waiting: Calla
             done.set()
 
     interrupt = interruption(peer)  # asked now: the socket may be closed by the time it is needed
-    threading.Thread(target=run, daemon=True).start()
+    try:
+        threading.Thread(target=run, daemon=True).start()
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
     while not done.wait(_LOOK_UP):
         if not waiting():
             return Errno(errno.EINTR)

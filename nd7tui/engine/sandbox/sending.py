@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nd7tui.engine.sandbox import abi, messages, sockaddr
+from nd7tui.engine.sandbox import abi, messages, patience, sockaddr
 from nd7tui.engine.sandbox.outcome import Errno, Outcome, Pending, Refused, Value
 from nd7tui.engine.sandbox.peer import Peer
 
@@ -116,8 +116,6 @@ class Message:
 
     def finish(self, waiting: Callable[[], bool]) -> Outcome:
         """Sends the rest in a worker, waiting as the caller would."""
-        from nd7tui.engine.sandbox import patience
-
         timeout = self._peer.send_timeout
         deadline = time.monotonic() + timeout if timeout is not None else None
         while waiting():
@@ -161,6 +159,10 @@ class Message:
             self._break_pipe()
         return self._ended(Errno(number))
 
+    def give_up(self, number: int) -> Outcome:
+        """Returns the outcome of a message of which no more is sent: what went out, else the errno."""
+        return self._ended(Errno(number))
+
     def _ended(self, outcome: Errno) -> Outcome:
         return Value(self.sent) if self._started else outcome
 
@@ -177,10 +179,12 @@ class Sender:
 
     Args:
         judge: Decides about a message's address (empty for none); returns the bytes to use, or the outcome.
+        slots: How many messages may wait.
     """
 
-    def __init__(self, judge: Callable[[Call, Peer, bytes], bytes | Refused | Errno]) -> None:
+    def __init__(self, judge: Callable[[Call, Peer, bytes], bytes | Refused | Errno], slots: patience.Slots) -> None:
         self._judge = judge
+        self._slots = slots
 
     def sendto(self, call: Call) -> Outcome:
         """Answers a sendto with an address; raises OSError for the errno that the caller gets."""
@@ -196,7 +200,7 @@ class Sender:
             message = self._message(call, peer, Draft(raw, parts, flags), kept)
             if not isinstance(message, Message):
                 return message
-            return message.attempt() or Pending(partial(_finish, message, kept.pop_all(), None))
+            return message.attempt() or self._later(message, kept)
 
     def sendmsg(self, call: Call) -> Outcome:
         """Answers a sendmsg; raises OSError for the errno that the caller gets."""
@@ -205,7 +209,7 @@ class Sender:
             message = self._read(call, peer, call.args[1], call.args[2], kept)
             if not isinstance(message, Message):
                 return message
-            return message.attempt() or Pending(partial(_finish, message, kept.pop_all(), None))
+            return message.attempt() or self._later(message, kept)
 
     def sendmmsg(self, call: Call) -> Outcome:
         """Answers a sendmmsg: as many messages as go out, an errno only when it is the first that fails."""
@@ -221,10 +225,17 @@ class Sender:
                         outcome = report(outcome)
                     if outcome is None and message is not None and (message.sent or not index):
                         carried.push(kept.pop_all())
-                        return Pending(partial(_finish, message, carried.pop_all(), report))
+                        return self._later(message, carried, report)
                     if outcome != Value(index + 1):
                         return Value(index) if index or outcome is None else outcome
             return Value(min(count & 0xFFFFFFFF, messages.MOST_PARTS))
+
+    def _later(self, message: Message, kept: ExitStack, report: Callable[[Value], Outcome] | None = None) -> Outcome:
+        """Leaves the rest of a message to a worker, with everything that `kept` holds."""
+        if not self._slots.take(kept):
+            outcome = message.give_up(errno.EAGAIN)
+            return report(outcome) if report and isinstance(outcome, Value) else outcome
+        return Pending(partial(_finish, message, kept.pop_all(), report))
 
     def _one(
         self, call: Call, peer: Peer, at: int, flags: int, kept: ExitStack

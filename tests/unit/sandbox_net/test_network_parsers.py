@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from nd7tui.engine.sandbox import messages, sockaddr, unixdiag
 from nd7tui.engine.sandbox.holders import Holders
+from nd7tui.engine.sandbox.patience import Slots
 
 ANY = "0.0.0.0"  # noqa: S104 - an address to connect to, not to bind
 
@@ -193,3 +195,12 @@ def test_a_socket_belongs_when_a_member_holds_it_and_no_longer():
 def test_nothing_heavy_is_imported_at_start():
     code = "import sys, nd7tui.engine.sandbox.network; print([m for m in ('asyncio', 'ipaddress') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_slots_are_bounded_and_given_back():
+    slots = Slots(1)
+    with ExitStack() as first, ExitStack() as second:
+        assert slots.take(first)
+        assert not slots.take(second)
+    with ExitStack() as third:
+        assert slots.take(third)
