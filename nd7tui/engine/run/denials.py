@@ -10,11 +10,11 @@ Does not prove: that a held caller still waits. The supervisor asks the listener
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect, Scope
+from nd7tui.engine.records import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,9 @@ Pure: who asked and when is the caller's to find out.
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,9 @@ import ctypes
 import os
 import signal
 import struct
-from dataclasses import dataclass
 from typing import NoReturn
+
+from nd7tui.engine.records import dataclass
 
 SI_USER = 0
 _SFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.run.jobs import state_of
@@ -18,8 +19,11 @@ from nd7tui.engine.run.jobs import state_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nd7tui.engine.run.jobs import Job
+
 GRACE = 500_000_000
 PATIENCE = 3_000_000_000
+_ROUNDS = 100
 
 
 class Leftovers:
@@ -55,6 +59,17 @@ class Leftovers:
                 _send(pid, signal.SIGCONT)
         self._told.update(alive)
         return not alive or now >= self._give_up_at
+
+
+def end_now(pids: Callable[[], list[int]], job: Job) -> None:
+    """Kills what is left without a grace, when nobody will serve it any more; returns at once if nothing is."""
+    for _ in range(_ROUNDS):
+        job.reap()
+        if job.alone:
+            return
+        for pid in pids():
+            _send(pid, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def _send(pid: int, number: int) -> None:

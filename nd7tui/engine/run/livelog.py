@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nd7tui.engine.log.faults import LogError
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.run.frames import SUPERVISOR
 
 if TYPE_CHECKING:

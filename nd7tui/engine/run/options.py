@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.run.denials import Ask
 from nd7tui.errors import UsageError
 
@@ -34,7 +34,7 @@ class RunOptions:
         read: Paths to allow reading from the start, as given.
         write: Paths to allow writing from the start, as given.
         connect: `HOST:PORT` to allow from the start, as given.
-        hold_seconds: How long a caller may be held; 0 never holds.
+        hold_seconds: How long a caller may be held; 0 never holds; None: as configured.
         ask: Which refusals a person is asked about.
         fast: Notify opens for writing only: reads are judged by the floor alone.
         allow_partial: Start although this kernel cannot enforce everything.
@@ -49,7 +49,7 @@ class RunOptions:
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     connect: tuple[str, ...] = ()
-    hold_seconds: float = HOLD_SECONDS
+    hold_seconds: float | None = None
     ask: Ask = Ask.PROTECTED
     fast: bool = False
     allow_partial: bool = False
@@ -64,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--read", metavar="PATH", action="append", default=[], help="allow reading PATH from the start")
     parser.add_argument("--write", metavar="PATH", action="append", default=[], help="allow writing PATH too")
     parser.add_argument("--connect", metavar="HOST:PORT", action="append", default=[], help="allow connecting there")
-    parser.add_argument(
-        "--hold", metavar="SECONDS", type=float, default=HOLD_SECONDS, help="wait for an answer; default 20, 0 never"
-    )
+    parser.add_argument("--hold", metavar="SECONDS", type=float, help="wait for an answer; default 20, 0 never")
     parser.add_argument(
         "--ask",
         choices=[ask.value for ask in Ask],
@@ -99,7 +97,7 @@ def from_arguments(args: argparse.Namespace) -> RunOptions:
         read=tuple(args.read),
         write=tuple(args.write),
         connect=tuple(args.connect),
-        hold_seconds=checked_hold(args.hold),
+        hold_seconds=None if args.hold is None else checked_hold(args.hold),
         ask=Ask(args.ask),
         fast=args.fast,
         allow_partial=args.allow_partial,

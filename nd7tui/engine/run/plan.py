@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
+from nd7tui.engine.records import dataclass, replace
 from nd7tui.errors import RefusedError
 
 if TYPE_CHECKING:

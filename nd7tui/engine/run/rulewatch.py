@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 import stat
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.document import MAX_BYTES
 from nd7tui.engine.policy.members import RuleFileError
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # A second change within one tick of the file system's clock leaves the same time on the file; a change that young is
 # looked at again. Source: Linux timestamps files with the time of the last timer interrupt, 1 to 10 ms apart.
 RACY = 50_000_000
-GONE = "the rule file is gone; written again with the last good rules"
+GONE = "the rule file was gone and is written again"
 
 Signature = tuple[int, ...]
 

@@ -13,10 +13,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from nd7tui.engine import paths
 from nd7tui.engine.log.layout import events_path
 from nd7tui.engine.log.store import SessionLog
-from nd7tui.engine.policy import document
+from nd7tui.engine.policy import config, document
+from nd7tui.engine.policy.members import RuleFileError
+from nd7tui.engine.policy.rules import Access, Effect, Scope
 from nd7tui.engine.policy.surroundings import floor_of, layout_of, tmp_directories
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.run import directory, frames, jobs
 from nd7tui.engine.run.chains import Chains
 from nd7tui.engine.run.denials import SECOND, Denials
@@ -24,18 +28,21 @@ from nd7tui.engine.run.frames import SUPERVISOR
 from nd7tui.engine.run.hasher import Hasher
 from nd7tui.engine.run.hooks import HookServer
 from nd7tui.engine.run.intents import Intents
+from nd7tui.engine.run.leftovers import end_now
 from nd7tui.engine.run.livelog import LiveLog
 from nd7tui.engine.run.liverules import LiveRules
 from nd7tui.engine.run.noise import is_noise
+from nd7tui.engine.run.options import HOLD_SECONDS
 from nd7tui.engine.run.plan import find_programs, plan_of
 from nd7tui.engine.run.rulewatch import RuleWatch
 from nd7tui.engine.run.supervisor import Supervisor
 from nd7tui.engine.run.toolcalls import ToolCalls
 from nd7tui.engine.sandbox import launch
 from nd7tui.engine.sandbox.prepare import probe
-from nd7tui.errors import Nd7Error, RefusedError
+from nd7tui.errors import Nd7Error, RefusedError, UsageError
 
 if TYPE_CHECKING:
+    from nd7tui.engine.policy.config import Config
     from nd7tui.engine.policy.document import RunRecord
     from nd7tui.engine.policy.rules import Policy, Rule
     from nd7tui.engine.run.options import RunOptions
@@ -51,8 +58,12 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
-def run(options: RunOptions) -> jobs.Ending:
+def run(options: RunOptions, version: str) -> jobs.Ending:
     """Runs a program confined and returns how it ended.
+
+    Args:
+        options: What the user said.
+        version: nd7's, for the log.
 
     Raises:
         RefusedError: Nothing was started.
@@ -62,7 +73,7 @@ def run(options: RunOptions) -> jobs.Ending:
     plan = plan_of(options, find_programs())
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_all, plan.remove_after)
-        return _Run(options, plan, enforced, stack).run()
+        return _Run(options, plan, enforced, stack).run(version)
 
 
 def _enforcement(options: RunOptions) -> Enforcement:
@@ -70,12 +81,21 @@ def _enforcement(options: RunOptions) -> Enforcement:
     enforced = probe()
     if not enforced.partial:
         return enforced
-    if not options.allow_partial or not enforced.listener or not enforced.landlock_abi:
-        hint = None if not enforced.listener or not enforced.landlock_abi else "--allow-partial starts it all the same"
+    able = enforced.listener and enforced.landlock_abi
+    if not options.allow_partial or not able:
+        hint = "--allow-partial starts it all the same" if able else "nd7 doctor"
         raise RefusedError("not enforced by this kernel: " + "; ".join(enforced.partial), hint=hint)
     for what in enforced.partial:
         say(f"not enforced: {what}")
     return enforced
+
+
+def _configured() -> Config:
+    """Returns the user's configuration; a run does not start on one that cannot be understood."""
+    try:
+        return config.load()
+    except RuleFileError as error:
+        raise RefusedError(str(error), hint=error.hint) from error
 
 
 class _Run:
@@ -87,39 +107,89 @@ class _Run:
         self._enforced = enforced
         self._stack = stack
         self._began = time.monotonic_ns()
-        for note in () if options.quiet else plan.notes:
-            say(note)
+        configured = _configured()
+        hold = options.hold_seconds if options.hold_seconds is not None else configured.hold_seconds
+        self._hold_seconds = HOLD_SECONDS if hold is None else hold
+        self._fast = options.fast or configured.mode == "fast"
+        self._dir = os.path.join(paths.runs_dir(), str(os.getpid()))
+        self._tmp = tmp_directories(plan.env, plan.home)
+        # Without the other names of mounts: `launch.start` adds them for itself.
+        self._floor = configured.apply(self._surroundings(), os.fsencode(plan.project))
+        self._record = self._described()
 
-    def run(self) -> jobs.Ending:
+    def _surroundings(self) -> Policy:
         plan = self._plan
-        rules = start_rules(self._options)
-        tmp = tmp_directories(plan.env, plan.home)
-        chains = self._open_log()
-        directory.sweep()
-        run_dir = directory.create(os.getpid())
-        self._stack.callback(directory.remove, run_dir)
         programs = plan.programs.directories()
-        layout = layout_of(
-            plan.project, run_dir, tmp=tmp, scratch=plan.scratch, programs=programs, protected=plan.protected
+        return floor_of(
+            layout_of(
+                plan.project,
+                self._dir,
+                tmp=self._tmp,
+                scratch=plan.scratch,
+                programs=programs,
+                protected=plan.protected,
+            )
         )
-        policy = launch.with_aliases(floor_of(layout))
-        record = self._record(rules, tmp)
-        directory.write_record(run_dir, record)
-        live = LiveRules(policy, rules)
+
+    def _described(self) -> RunRecord:
+        enforced = self._enforced
+        record = document.RunRecord(
+            session_id=self._plan.session_id,
+            pid=os.getpid(),
+            started=time.time_ns(),
+            argv=self._plan.argv,
+            project=os.fsencode(self._plan.project),
+            home=os.fsencode(self._plan.home),
+            tmp=self._tmp,
+            log=events_path(self._plan.session_id),
+            enforced=document.Enforced(enforced.landlock_abi, enforced.listener, enforced.partial, self._mode),
+            hold_seconds=self._hold_seconds,
+        )
+        return record.with_rules(start_rules(self._options, record, self._floor))
+
+    @property
+    def _mode(self) -> str:
+        return "fast" if self._fast else "default"
+
+    def run(self, version: str) -> jobs.Ending:
+        """Makes, starts and serves the run."""
+        for note in () if self._options.quiet else self._notes():
+            say(note)
+        chains = self._open_log()
+        self._make_directory()
         signals = jobs.Signals()
         self._stack.callback(signals.close)
         jobs.become_subreaper()
-        started = self._launch(live.for_gate(), run_dir)
-        job = jobs.Job(started.pid)
+        live = LiveRules(launch.with_aliases(self._floor), self._record.rules)
         hasher = Hasher(self._plan.exe)
-        self._tell_start(chains, job, policy, rules, hasher)
-        supervisor = self._supervisor(started, job, signals, live, chains, record, run_dir, hasher)
+        started = self._launch()
+        job = jobs.Job(started.pid)
+        supervisor = self._supervisor(_Parts(started, job, signals, live, chains), hasher)
+        self._tell_start(chains, job, hasher, version)
+        fault = self._serve(supervisor, started, job)
+        self._tell_end(chains, job, supervisor, fault)
+        return jobs.Ending(code=126) if fault or job.ending is None else job.ending
+
+    def _serve(self, supervisor: Supervisor, started: launch.Started, job: jobs.Job) -> str | None:
+        """Serves the run to its end; returns what went wrong in the supervisor itself, if anything did."""
         try:
             supervisor.run()
+        # The boundary of the supervisor: whatever it trips over, the run is told of it, ended, and never goes on
+        # without somebody who decides.
+        except Exception as error:  # noqa: BLE001
+            fault = f"{type(error).__name__}: {error}"
+            say(f"the supervisor failed and ends the run: {fault}")
+            return fault
         finally:
             started.gate.close()
-            self._tell_end(chains, job, supervisor)
-        return job.ending or jobs.Ending(code=126)
+            end_now(started.tree.pids, job)
+        return None
+
+    def _notes(self) -> tuple[str, ...]:
+        plan = self._plan
+        if (plan.home + "/").startswith(plan.project.rstrip("/") + "/"):
+            return (*plan.notes, f"the project is {plan.project}: everything in your home but secrets may be written")
+        return plan.notes
 
     def _open_log(self) -> Chains:
         def open_log(session_id: str) -> LiveLog:
@@ -129,33 +199,21 @@ class _Run:
         try:
             own.open()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise RefusedError(f"the log cannot be opened: {error.filename}: {reason}") from error
+            raise RefusedError(f"the log cannot be opened: {_reason(error)}") from error
         chains = Chains(self._plan.session_id, own, open_log, os.getpid())
         self._stack.callback(chains.close)
         return chains
 
-    def _record(self, rules: tuple[Rule, ...], tmp: tuple[bytes, ...]) -> RunRecord:
-        enforced = self._enforced
-        return document.RunRecord(
-            session_id=self._plan.session_id,
-            pid=os.getpid(),
-            started=time.time_ns(),
-            argv=self._plan.argv,
-            project=os.fsencode(self._plan.project),
-            home=os.fsencode(self._plan.home),
-            tmp=tmp,
-            log=events_path(self._plan.session_id),
-            enforced=document.Enforced(enforced.landlock_abi, enforced.listener, enforced.partial, self._mode),
-            hold_seconds=self._options.hold_seconds,
-            rules=rules,
-        )
+    def _make_directory(self) -> None:
+        try:
+            directory.sweep()
+            directory.create(os.getpid())
+            self._stack.callback(directory.remove, self._dir)
+            directory.write_record(self._dir, self._record)
+        except OSError as error:
+            raise RefusedError(f"the run's directory cannot be made: {_reason(error)}") from error
 
-    @property
-    def _mode(self) -> str:
-        return "fast" if self._options.fast else "default"
-
-    def _launch(self, policy: Policy, run_dir: str) -> launch.Started:
+    def _launch(self) -> launch.Started:
         plan = self._plan
         env = plan.env | {"ND7_SESSION": plan.session_id, "ND7_RUN": str(os.getpid())}
         if env.get("PWD") and plan.cwd != os.getcwd():
@@ -164,66 +222,57 @@ class _Run:
             list(plan.argv),
             env,
             plan.cwd,
-            policy,
-            rules_path=os.path.join(run_dir, directory.RECORD),
-            fast=self._options.fast,
+            self._floor.with_live((*self._floor.live, *self._record.rules)),
+            rules_path=os.path.join(self._dir, directory.RECORD),
+            fast=self._fast,
         )
 
-    def _supervisor(
-        self,
-        started: launch.Started,
-        job: jobs.Job,
-        signals: jobs.Signals,
-        live: LiveRules,
-        chains: Chains,
-        record: RunRecord,
-        run_dir: str,
-        hasher: Hasher,
-    ) -> Supervisor:
-        def restore(rules: tuple[Rule, ...]) -> None:
-            os.makedirs(run_dir, 0o700, exist_ok=True)
-            try:
-                directory.write_record(run_dir, record.with_rules(rules))
-            except Nd7Error as error:
-                raise OSError(None, str(error)) from error
-
+    def _supervisor(self, parts: _Parts, hasher: Hasher) -> Supervisor:
         toolcalls = ToolCalls(self._unwrap)
         supervisor = Supervisor(
-            gate=started.gate,
-            tree=started.tree,
-            job=job,
-            signals=signals,
-            watch=RuleWatch(
-                os.path.join(run_dir, directory.RECORD),
-                record.rules,
-                lambda content: document.parse(content).rules,
-                restore,
-            ),
-            rules=live,
+            gate=parts.started.gate,
+            tree=parts.started.tree,
+            job=parts.job,
+            signals=parts.signals,
+            watch=self._watch(),
+            rules=parts.live,
             denials=Denials(
-                round(self._options.hold_seconds * SECOND),
+                round(self._hold_seconds * SECOND),
                 self._options.ask,
                 log_noise=self._options.log_noise,
                 is_noise=is_noise,
             ),
-            chains=chains,
+            chains=parts.chains,
             toolcalls=toolcalls,
             tell=say,
-            chore=lambda: hasher.tell(chains, job.pid),
+            chore=lambda: hasher.tell(parts.chains, parts.job.pid),
         )
         intents = Intents(
-            chains=chains,
+            chains=parts.chains,
             toolcalls=toolcalls,
-            rules=live,
+            rules=parts.live,
             look_at_rules=supervisor.look_at_rules,
             narrowed=supervisor.be_strict,
             adapter=self._plan.adapter,
             exec_program=self._plan.programs.exec,
         )
-        server = HookServer(run_dir, started.tree.contains, intents.hook, intents.announce)
+        server = HookServer(self._dir, parts.started.tree.contains, intents.hook, intents.announce)
         self._stack.callback(server.close)
         supervisor.server = server
         return supervisor
+
+    def _watch(self) -> RuleWatch:
+        def rules_in(content: bytes) -> tuple[Rule, ...]:
+            return document.parse(content).rules
+
+        def restore(rules: tuple[Rule, ...]) -> None:
+            os.makedirs(self._dir, 0o700, exist_ok=True)
+            try:
+                directory.write_record(self._dir, self._record.with_rules(rules))
+            except Nd7Error as error:  # the lock is held by somebody
+                raise OSError(None, str(error)) from error
+
+        return RuleWatch(os.path.join(self._dir, directory.RECORD), self._record.rules, rules_in, restore)
 
     def _unwrap(self, command: str) -> str:
         if not self._plan.programs.exec:
@@ -232,42 +281,70 @@ class _Run:
 
         return unwrap(command, self._plan.programs.exec) or command
 
-    def _tell_start(
-        self, chains: Chains, job: jobs.Job, policy: Policy, rules: tuple[Rule, ...], hasher: Hasher
-    ) -> None:
-        from nd7tui.cli import VERSION
-
+    def _tell_start(self, chains: Chains, job: jobs.Job, hasher: Hasher, version: str) -> None:
         body = {
             "pid": job.pid,
             "argv": list(self._plan.argv),
             "cwd": self._plan.cwd,
-            "policy": frames.policy_summary(policy),
+            "policy": frames.policy_summary(self._floor),
             "kernel": os.uname().release,
             "landlock_abi": self._enforced.landlock_abi,
             "mode": self._mode,
             "partial": list(self._enforced.partial),
-            "nd7": VERSION,
+            "nd7": version,
             "exe": self._plan.exe,
             "exe_blake3": hasher.digest,
-            "hold_seconds": self._options.hold_seconds,
+            "hold_seconds": self._hold_seconds,
         }
         chains.own.append(SUPERVISOR, "run_start", frames.compact(body))
-        for rule in rules:
+        for rule in self._record.rules:
             chains.own.append(SUPERVISOR, "grant", {"pid": job.pid, "rule": document.rule_to_json(rule)})
 
-    def _tell_end(self, chains: Chains, job: jobs.Job, supervisor: Supervisor) -> None:
+    def _tell_end(self, chains: Chains, job: jobs.Job, supervisor: Supervisor, fault: str | None) -> None:
         ending = job.ending or jobs.Ending()
         took = (time.monotonic_ns() - self._began) // 1_000_000
         body = frames.run_end(job.pid, ending.code, ending.signal, took, supervisor.left_behind)
-        chains.own.append(SUPERVISOR, "run_end", body)
+        chains.own.append(SUPERVISOR, "run_end", body | frames.compact({"error": fault}))
 
 
-def start_rules(options: RunOptions) -> tuple[Rule, ...]:
-    """Returns the grants given on the command line; raises UsageError for one that makes no sense."""
-    words = [*options.read, *options.write, *options.connect]
-    if not words:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a started run consists of."""
+
+    started: launch.Started
+    job: jobs.Job
+    signals: jobs.Signals
+    live: LiveRules
+    chains: Chains
+
+
+def start_rules(options: RunOptions, record: RunRecord, floor: Policy) -> tuple[Rule, ...]:
+    """Returns the grants given on the command line.
+
+    Raises:
+        UsageError: One makes no sense, or would open nothing.
+    """
+    words = [(Access.READ, word) for word in options.read] + [(Access.WRITE, word) for word in options.write]
+    if not words and not options.connect:
         return ()
-    raise NotImplementedError
+    from nd7tui.engine.run import grants
+
+    wishes = [(word, grants.path_wish(word, access, must_exist=True)) for access, word in words]
+    for word in options.connect:
+        wishes += [(word, wish) for wish in grants.connect_wishes(word, must_exist=True)]
+    rules: list[Rule] = []
+    for word, wish in wishes:
+        grants.check_words(word, wish, record, sure=True)
+        rules.append(grants.rule_for(Effect.ALLOW, wish, Scope.RUN, "nd7 run"))
+        verdict = grants.decide(floor.with_live((*floor.live, *rules)), wish)
+        if verdict.effect is not Effect.ALLOW:
+            raise UsageError(f"{wish.words} stays refused: {verdict.reason}", hint=grants.NEVER_HINT)
+    return tuple(rules)
+
+
+def _reason(error: OSError) -> str:
+    text = (error.strerror or str(error)).lower()
+    return f"{os.fsdecode(error.filename)}: {text}" if error.filename else text
 
 
 def _remove_all(paths: tuple[str, ...]) -> None:
