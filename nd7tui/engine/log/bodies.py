@@ -9,7 +9,7 @@ Source: Claude Code's and Codex's hook payloads, as captured in tests/vectors an
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 import math
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -71,7 +71,7 @@ def as_text(data: bytes) -> Body:
     try:
         return {"raw_text": data.decode()}
     except UnicodeDecodeError:
-        return {"raw_base64": base64.b64encode(data).decode()}
+        return {"raw_base64": binascii.b2a_base64(data, newline=False).decode()}
 
 
 def session_id_of(data: bytes) -> object:

@@ -7,6 +7,7 @@ the whole chain. A copy elsewhere is what defends against that.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass
@@ -25,13 +26,6 @@ CAVEAT = (
     "directory could rewrite the whole chain, and only a copy elsewhere defends against that"
 )
 
-_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-# A frame's members up to its body, in the one order the format allows: reading these two without a JSON parser
-# keeps verification at the speed of the hash, whatever the size of the body.
-_ENVELOPE = re.compile(
-    rb'\{"v":\d+,"session_id":' + _TEXT + rb',"seq":(0|[1-9]\d{0,19}),"ts":-?\d+,"host":' + _TEXT
-    + rb',"source":' + _TEXT + rb',"kind":' + _TEXT + rb',"prev":"([0-9a-f]{64})","body":\{'
-)  # fmt: skip
 _SEAL = re.compile(rb',"hash":"[0-9a-f]{64}"\}\n\Z')
 _HEAD = re.compile(rb"(0|[1-9][0-9]{0,18}) ([0-9a-f]{64})\n?\Z")
 
@@ -65,9 +59,22 @@ def genesis(session_id: str) -> str:
     return digest(session_id.encode("utf-8", "nd7-visible"))
 
 
+@functools.cache
+def _envelope() -> re.Pattern[bytes]:
+    """Returns the pattern of a frame up to its body; compiled when first needed.
+
+    The members have one order, so `seq` and `prev` are read at the speed of the hash, however large the body.
+    """
+    text = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+    return re.compile(
+        rb'\{"v":\d+,"session_id":%b,"seq":(0|[1-9]\d{0,19}),"ts":-?\d+,"host":%b,"source":%b,"kind":%b,'
+        rb'"prev":"([0-9a-f]{64})","body":\{' % (text, text, text, text)
+    )
+
+
 def _position(line: bytes, frame: int) -> tuple[int, str]:
     """Returns the `seq` and `prev` of a sealed line."""
-    match = _ENVELOPE.match(line)
+    match = _envelope().match(line)
     if match is not None:
         return int(match[1]), match[2].decode()
     try:
