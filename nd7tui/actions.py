@@ -1,7 +1,7 @@
 """The one action registry: every key the UI answers, once.
 
-Rule: footer, help screen, `docs/keys.md`, the user's `[keys]` table and the key dispatch all read `REGISTRY`; a key that
-is not here does nothing of ours. An action that cannot run now says why (`why_disabled`), it never fails in silence.
+Rule: footer, help screen, `docs/keys.md`, the user's `[keys]` table and the key dispatch all read `REGISTRY`; a key
+that is not here does nothing of ours. An action that cannot run now says why (`why_disabled`), never nothing.
 
 Owns: the registry, the facts an action may depend on, the user's keymap. Pure: no Textual, no files.
 A keymap that loads does not prove that the outer terminal can send those keys.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 DEFAULT_PREFIX = "ctrl+g"
@@ -50,6 +50,7 @@ class Facts:
         session: A session is known (its log can be verified or reviewed).
         rule: A live rule is under the cursor.
         never: Nothing may allow what that denial asked for.
+        clipboard: The program wants to put something on the clipboard.
         can_widen: The grant can still be widened to the parent directory.
         widened: The grant is wider than the path itself.
     """
@@ -65,6 +66,7 @@ class Facts:
     session: bool = False
     rule: bool = False
     never: bool = False
+    clipboard: bool = False
     can_widen: bool = False
     widened: bool = False
 
@@ -100,15 +102,11 @@ def _can_allow(facts: Facts) -> str | None:
 
 def _can_always(facts: Facts) -> str | None:
     # An answer for every later run may follow an answer for this one.
-    return _can_allow(Facts(**{**_as_dict(facts), "allowed": False}))
+    return _can_allow(replace(facts, allowed=False))
 
 
 def _can_deny(facts: Facts) -> str | None:
     return _can_decide(facts) or ("already denied by a rule" if facts.denied else None)
-
-
-def _as_dict(facts: Facts) -> dict[str, bool | int]:
-    return {name: getattr(facts, name) for name in Facts.__slots__}
 
 
 def _needs_pane(facts: Facts) -> str | None:
@@ -127,6 +125,10 @@ def _needs_rule(facts: Facts) -> str | None:
     if not facts.writable:
         return "the run is over: its rules are gone with it"
     return None if facts.rule else "no live rule under the cursor; the rules of the start cannot be taken back"
+
+
+def _needs_clipboard(facts: Facts) -> str | None:
+    return None if facts.clipboard else "the program has not asked for the clipboard"
 
 
 def _can_widen(facts: Facts) -> str | None:
@@ -175,6 +177,8 @@ REGISTRY: tuple[Action, ...] = (
     Action("zoom", "zoom", "z", _P, "the pane alone on the screen, and back", why_disabled=_needs_pane),
     Action("show-rules", "rules", "r", _P, "the rules in force, and taking grants back", why_disabled=_needs_session),
     Action("verify-session", "verify", "v", _P, "check this session's hash chain", why_disabled=_needs_session),
+    Action("clipboard", "clipboard", "c", _P, "let the program put what it asked for on the clipboard", True,
+           _needs_clipboard, footer=False),
     Action("mouse", "mouse", "m", _P, "mouse capture on or off (off: select text with the terminal)"),
     Action("menu", "menu", "w", _P, "the menu; the program keeps running"),
     Action("help", "help", "question_mark", _P, "all keys"),
@@ -182,13 +186,15 @@ REGISTRY: tuple[Action, ...] = (
 
     Action("allow-run", "allow", "a", _D, "allow this until the run ends", True, _can_allow),
     Action("allow-once", "once", "o", _D, "allow this for one system call", True, _can_allow),
-    Action("allow-always", "always", "A", _D, "allow this in every run of this project; asks again with the exact scope",
+    Action("allow-always", "always", "A", _D, "allow this in every run of this project; asks again, with the scope",
            True, _can_always),
-    Action("deny", "deny", "d", _D, "take the grant back, or deny this whatever else is allowed", why_disabled=_can_deny),
+    Action("deny", "deny", "d", _D, "take the grant back, or deny this whatever else is allowed",
+           why_disabled=_can_deny),
     Action("widen", "wider", "plus", _D, "the next grant covers the parent directory instead", why_disabled=_can_widen),
     Action("narrow", "narrower", "minus", _D, "one directory back towards the path itself", why_disabled=_can_narrow,
            footer=False),
-    Action("denial-details", "details", "enter", _D, "the whole frame: ancestors, rule, reason", why_disabled=_needs_row),
+    Action("denial-details", "details", "enter", _D, "the whole frame: ancestors, rule, reason",
+           why_disabled=_needs_row),
     Action("copy-target", "copy", "c", _D, "copy the path or address to the clipboard", why_disabled=_needs_row,
            footer=False),
     Action("noise", "noise", "n", _D, "show or hide what every program is known to try"),
@@ -351,8 +357,9 @@ def keys_document(keymap: Keymap) -> str:
         "",
         "Written by `python -m nd7tui.actions > docs/keys.md` from the action registry; a test keeps it current.",
         "",
-        f"Every key goes to the program in the pane, except the prefix key, `{keymap.shown(PREFIX_ID)}`. Pressed twice,",
-        "it goes through itself. Keys marked with **!** widen what the program may do, or end something.",
+        f"Every key goes to the program in the pane, except the prefix key, `{keymap.shown(PREFIX_ID)}`.",
+        "Pressed twice, it goes through itself. Keys marked with **!** widen what the program may do, or end",
+        "something.",
         "",
         "Change them in `~/.config/nd7/config.toml`, by id:",
         "",

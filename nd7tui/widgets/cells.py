@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Part = tuple[str, str]
 Row = list[Part]
@@ -22,7 +25,9 @@ Row = list[Part]
 ROLES = ("dim", "strong", "accent", "ok", "warn", "bad")
 
 # C0, DEL, C1; line and paragraph separators; direction marks and overrides; zero-width characters and the BOM.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 _NAMED = {"\n": "⏎", "\t": " ", "\r": "␍"}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ACCESS_MARKS = {"read": "◉", "write": "✎", "connect": "⇄"}
 ONE_LINE = 70
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def access_text(access: Access) -> str:
@@ -32,16 +33,21 @@ def state_text(state: State, deadline: int, now: int) -> str:
 
 def times(count: int) -> str:
     """Returns how often, nothing for once."""
-    return f"×{count}" if count > 1 else ""
+    return f"{TIMES}{count}" if count > 1 else ""
 
 
 def one_line(row: DenialRow, state: State, now: int, cells: int, home: str) -> Row:
     """Returns a row on one line: state, access, target, program, count, time, as there is room."""
     verdict = state_text(state, row.deadline, now)
-    head: Row = [("● " if row.unread else "  ", "warn"), (f"{verdict:<12} ", state.role), (f"{access_text(row.access):<9} ", "")]
+    head: Row = [
+        ("● " if row.unread else "  ", "warn"),
+        (f"{verdict:<12} ", state.role),
+        (f"{access_text(row.access):<9} ", ""),
+    ]
     tail: Row = []
     if cells >= ONE_LINE:
-        tail = [(f" {cut(clean(row.comm), 12)}", "accent"), (f" {times(row.count)}", ""), (f" {clock(row.last_ts)}", "dim")]
+        who, how_often = cut(clean(row.comm), 12), times(row.count)
+        tail = [(f" {who}", "accent"), (f" {how_often}", ""), (f" {clock(row.last_ts)}", "dim")]
     elif times(row.count):
         tail = [(f" {times(row.count)}", "")]
     taken = sum(width(text) for text, _ in head + tail)

@@ -26,6 +26,7 @@ SECOND = 1_000_000_000
 ARM_AFTER = SECOND // 2
 HISTORY = 50
 MOST_ROWS = 5000
+LIVE = frozenset({Scope.ONCE, Scope.RUN, Scope.PROJECT})
 
 Key = tuple[str, bytes]
 
@@ -126,7 +127,7 @@ def split_address(text: str) -> tuple[str, int, str]:
 
 
 def rule_of(value: object) -> Rule | None:
-    """Reads the rule of a `grant` or `revoke` frame; None for one that makes no sense (frames are shown all the same)."""
+    """Reads the rule of a `grant` or `revoke` frame; None when it makes no sense."""
     try:
         # A project's standing rule has the same form; the rule file's reader knows a run's own scopes only.
         if isinstance(value, dict) and value.get("scope") == Scope.PROJECT.value:
@@ -166,6 +167,12 @@ class DenialBook:
         self._rows: dict[Key, DenialRow] = {}
         self._by_id: dict[str, DenialRow] = {}
         self._gone: list[tuple[Rule, int]] = []
+        self._spent: set[str] = set()
+
+    def set_policy(self, policy: Policy) -> None:
+        """Takes in the policy in force; grants for one use that have been used are no longer."""
+        self.policy = policy.without(self._spent)
+        self.changed += 1
 
     def rows(self, *, noise: bool = False) -> list[DenialRow]:
         """Returns the rows, the newest refusal first."""
@@ -225,7 +232,7 @@ class DenialBook:
         granted = [
             (live.get(verdict.rule.id, 0), row)
             for row in self.rows(noise=True)
-            if self.state(row, now) is State.ALLOWED and (verdict := self.verdict(row)).rule is not None
+            if self.state(row, now) in {State.ALLOWED, State.ONCE} and (verdict := self.verdict(row)).rule is not None
         ]
         return max(granted, key=lambda pair: pair[0], default=(0, None))[1]
 
@@ -236,11 +243,12 @@ class DenialBook:
     def state(self, row: DenialRow, now: int) -> State:
         """Returns what became of a row."""
         verdict = self.verdict(row)
-        if verdict.effect is Effect.ALLOW:
-            return State.ALLOWED
+        live = verdict.rule is not None and verdict.rule.scope in LIVE
+        if verdict.effect is Effect.ALLOW and verdict.rule is not None and live:
+            return State.ONCE if verdict.rule.scope is Scope.ONCE else State.ALLOWED
         if row.ask_id is not None and now < row.deadline:
             return State.ASK
-        if verdict.rule is not None and verdict.rule.scope in {Scope.RUN, Scope.ONCE, Scope.PROJECT}:
+        if live and verdict.effect is Effect.DENY:
             return State.DENIED
         gone = self._gone_rule(row)
         if gone is not None:
@@ -303,8 +311,12 @@ class DenialBook:
 
     def _revoked(self, frame: Frame) -> None:
         rule = rule_of(frame.body.get("rule"))
-        if rule is not None:
-            self._gone.append((rule, frame.ts))
+        if rule is None:
+            return
+        self._gone.append((rule, frame.ts))
+        if frame.body.get("spent") is True:
+            self._spent.add(rule.id)
+            self.policy = self.policy.without(self._spent)
 
     def _trim(self) -> None:
         while len(self._rows) > MOST_ROWS:
