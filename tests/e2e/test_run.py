@@ -399,8 +399,8 @@ def test_bash_in_a_terminal_with_its_own_jobs(world, terminal):
 
 
 def test_vim_in_a_terminal(world, terminal):
-    terminal.type(f"{RUN} vim -u NONE -N file.txt")
-    terminal.wait_for("file.txt")
+    terminal.type(f"{RUN} vim -u NONE -i NONE -N file.txt")
+    terminal.wait_for("[New]")
     terminal.keys("i")
     terminal.type("hello")
     terminal.keys("Escape")
@@ -417,6 +417,7 @@ def test_vim_in_a_terminal(world, terminal):
     terminal.wait_for("E212")
     terminal.type("")
     terminal.type(":q!")
+    time.sleep(0.5)  # what is typed before vim has gone is vim's
     terminal.type("echo status-$?")
     terminal.wait_for("status-0")
     with open(os.path.join(world.project, "file.txt"), encoding="utf-8") as file:
