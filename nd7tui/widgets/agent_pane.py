@@ -23,6 +23,7 @@ from nd7tui.engine.terminal.environment import terminal_environment
 from nd7tui.engine.terminal.errors import SpawnError
 from nd7tui.engine.terminal.protocol import Modes, MouseMode, Shape
 from nd7tui.engine.terminal.pty import Exit, PtyProcess
+from nd7tui.engine.terminal.replies import color_scheme
 from nd7tui.engine.terminal.session import GRACE, TerminalSession
 from nd7tui.widgets.agent_paint import cell_width, label, overlay, regions, strip_of
 from nd7tui.widgets.paste_guard import guard_pastes
@@ -140,6 +141,7 @@ class AgentPane(Widget, can_focus=True):
         self._session: TerminalSession | None = None
         self._engine: Engine | None = None
         self._strips: dict[int, Strip] = {}
+        self._background = (0, 0, 0)
         self._cursor_row = -1
         self._held = mouse.Button.NONE
         self._last_move = (-1, -1)
@@ -347,8 +349,13 @@ class AgentPane(Widget, can_focus=True):
 
     def _tell_colors(self) -> None:
         """Lets the program know the pane's colours, so that it can choose a dark or a light theme."""
-        if self._engine is not None:
-            self._engine.set_colors(self.colors[3].rgb, self.background_colors[1].rgb)
+        if self._engine is None:
+            return
+        background = self.background_colors[1].rgb
+        self._engine.set_colors(self.colors[3].rgb, background)
+        if self._session is not None and self.running and self.modes.color_scheme and background != self._background:
+            self._session.write(color_scheme(background))
+        self._background = background
 
     def notify_style_update(self) -> None:
         """Takes new colours when the theme changed."""

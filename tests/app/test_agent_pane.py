@@ -23,8 +23,8 @@ def sh(script: str, engine: str | None = None) -> Host:
     return Host(["sh", "-c", script], engine)
 
 
-async def until(condition, timeout=10.0):
-    deadline = time.monotonic() + timeout
+async def until(condition):
+    deadline = time.monotonic() + 10
     while not condition():
         assert time.monotonic() < deadline, "not in time"
         await asyncio.sleep(0.01)
@@ -193,7 +193,7 @@ async def test_the_cursor_shows_focus():
         await shows(host, "ab")
 
         def cell():
-            return list(host.pane.render_line(0).crop(2, 3))[0].style
+            return next(iter(host.pane.render_line(0).crop(2, 3))).style
 
         assert cell().reverse
         host.screen.set_focus(None)
@@ -260,6 +260,14 @@ async def test_colours_are_told_and_follow_the_theme():
         host.theme = "textual-light"
         await pilot.pause()
         assert host.pane.background_colors[1].rgb != background
+
+
+async def test_a_program_that_asked_hears_of_a_light_theme():
+    host = sh(f"printf '\\033[?2031h'; {ECHO_BYTES}")
+    async with host.run_test(size=SIZE):
+        await shows(host, "up")
+        host.theme = "textual-light"
+        await shows(host, r"b'\x1b[?997;2n'")
 
 
 async def test_the_pane_stays_in_time_under_a_flood():

@@ -15,6 +15,7 @@ from typing import Any
 
 from nd7tui.engine.terminal.ghostty_rows import RowReader, check_layout
 from nd7tui.engine.terminal.protocol import (
+    CELL_PIXELS,
     Bell,
     ClipboardWrite,
     Cursor,
@@ -29,10 +30,7 @@ from nd7tui.engine.terminal.protocol import (
     Shape,
     Title,
 )
-from nd7tui.engine.terminal.replies import CLIPBOARD_LIMIT, TEXT_LIMIT, XTVERSION, allowed, plain_text
-
-CELL_PIXELS = (8, 16)
-"""Width and height of a cell told to programs that ask, in pixels; nothing here draws pixels."""
+from nd7tui.engine.terminal.replies import CLIPBOARD_LIMIT, TEXT_LIMIT, XTVERSION, allowed, is_dark, plain_text
 
 DEFAULT_COLORS = ((229, 229, 229), (0, 0, 0))
 """Foreground and background told to programs until the pane says what it looks like."""
@@ -69,6 +67,7 @@ class GhosttyEngine:
         self._events: list[Event] = []
         self._modes: Modes | None = None
         self._callbacks: list[object] = []
+        self._dark = True
         self._scroll = core.union_fn("ghostty_terminal_scroll_viewport", "void(*)(GhosttyTerminal, GhosttyPointS)")
         self._harden()
         self._listen()
@@ -116,6 +115,7 @@ class GhosttyEngine:
         self._callback("DESKTOP_NOTIFICATION", "GhosttyTerminalDesktopNotificationFn", self._on_notification)
         self._callback("XTVERSION", "GhosttyTerminalXtversionFn", self._on_xtversion)
         self._callback("SIZE", "GhosttyTerminalSizeFn", self._on_size)
+        self._callback("COLOR_SCHEME", "GhosttyTerminalColorSchemeFn", self._on_color_scheme)
         self._callback("DEVICE_ATTRIBUTES", "GhosttyTerminalDeviceAttributesFn", self._on_attributes)
 
     # --- what the core calls during feed()
@@ -149,6 +149,10 @@ class GhosttyEngine:
     def _on_size(self, _terminal: object, _user: object, out: Any) -> bool:
         out.columns, out.rows = self._terminal.size
         out.cell_width, out.cell_height = CELL_PIXELS
+        return True
+
+    def _on_color_scheme(self, _terminal: object, _user: object, out: Any) -> bool:
+        out[0] = self._lib.GHOSTTY_COLOR_SCHEME_DARK if self._dark else self._lib.GHOSTTY_COLOR_SCHEME_LIGHT
         return True
 
     def _on_attributes(self, _terminal: object, _user: object, out: Any) -> bool:
@@ -247,6 +251,7 @@ class GhosttyEngine:
 
     def set_colors(self, fg: tuple[int, int, int], bg: tuple[int, int, int]) -> None:
         """Says what the default colours look like."""
+        self._dark = is_dark(bg)
         self._set("COLOR_FOREGROUND", "GhosttyColorRgb", fg)
         self._set("COLOR_BACKGROUND", "GhosttyColorRgb", bg)
 

@@ -48,6 +48,8 @@ def encode(name: str, character: str | None, modes: Modes) -> bytes:
         The bytes; empty when the key means nothing to a terminal (a modifier alone, a key without an encoding).
     """
     key = parse(name, character)
+    if not (key.base or key.char):
+        return b""
     if modes.kitty & (DISAMBIGUATE | ALL_KEYS):
         return _kitty(key, modes).encode()
     return (_legacy_special(key, modes) if key.base else _legacy_char(key, modes)).encode()

@@ -11,12 +11,11 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
-from nd7tui.engine.terminal.protocol import MouseFormat, MouseMode
+from nd7tui.engine.terminal.protocol import CELL_PIXELS, MouseFormat, MouseMode
 
 if TYPE_CHECKING:
     from nd7tui.engine.terminal.protocol import Modes
 
-CELL_PIXELS = (8, 16)
 _LEGACY_LIMIT = 223
 _SHIFT, _META, _CTRL, _MOTION = 4, 8, 16, 32
 

@@ -18,6 +18,10 @@ Color = int | tuple[int, int, int] | None
 """A palette index 0..255, an (r, g, b) triple, or None for the pane's default."""
 
 
+CELL_PIXELS = (8, 16)
+"""Width and height of a cell told to programs that ask, in pixels; nothing here draws pixels."""
+
+
 class Underline(enum.IntEnum):
     """How a cell is underlined (SGR 4:n).
 
@@ -240,7 +244,7 @@ class Engine(Protocol):
         """Shows the history `offset` rows up (clamped); 0 returns to the live screen."""
 
     def set_colors(self, fg: tuple[int, int, int], bg: tuple[int, int, int]) -> None:
-        """Says what the default colours look like, for OSC 10 and 11 queries."""
+        """Says what the default colours look like, for queries of them and of dark or light."""
 
     def drain(self) -> list[Event]:
         """Returns what the engine has to say since the last call, oldest first."""

@@ -22,6 +22,7 @@ import tty
 from typing import TYPE_CHECKING, NamedTuple
 
 from nd7tui.engine.terminal.errors import SpawnError
+from nd7tui.engine.terminal.protocol import CELL_PIXELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,6 @@ CHUNK = 1 << 16
 QUEUE_LIMIT = 8 << 20
 """Bytes kept for a program that does not read its input. More are refused, not blocked on."""
 
-CELL_PIXELS = (8, 16)
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD,
                     signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH, signal.SIGXFSZ)  # fmt: skip
 _SHELL_START = 'cd -- "$0" && exec "$@"'

@@ -43,3 +43,20 @@ def allowed(reply: bytes) -> bytes:
 def plain_text(text: str, limit: int = TEXT_LIMIT) -> str:
     """Returns program text without control and bidirectional override characters, at most `limit` characters."""
     return text[: limit * 2].translate(_UNSAFE)[:limit]
+
+
+def is_dark(background: tuple[int, int, int]) -> bool:
+    """Returns whether a background is dark, by its luma.
+
+    Source: ITU-R BT.601.
+    """
+    red, green, blue = background
+    return 299 * red + 587 * green + 114 * blue < 128_000
+
+
+def color_scheme(background: tuple[int, int, int]) -> bytes:
+    """Returns the report of dark (1) or light (2) that programs with mode 2031 get when it changes.
+
+    Source: https://contour-terminal.org/vt-extensions/color-palette-update-notifications/
+    """
+    return b"\x1b[?997;%dn" % (1 if is_dark(background) else 2)

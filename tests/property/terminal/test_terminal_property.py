@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import lru_cache
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def replay(name: str, capture: Path, cuts: list[int]) -> tuple[object, ...]:
     data = capture.read_bytes()
     places = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
     engine = make(name, *size_of(capture))
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in itertools.pairwise(places):
         engine.feed(data[start:end])
     said = b"".join(event.data for event in engine.drain() if hasattr(event, "data"))
     result = (*state(engine), said)
@@ -161,7 +162,7 @@ def test_a_typed_character_is_sent_as_itself_unless_all_keys_are_wanted(characte
     kind=st.sampled_from(mouse.Kind), button=st.sampled_from(mouse.Button), col=st.integers(-2, 500),
     row=st.integers(-2, 500), modes=modes, flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
 )  # fmt: skip
-def test_every_mouse_event_has_an_encoding_or_none(kind, button, col, row, modes, flags):
+def test_every_mouse_event_has_an_encoding_or_none(*, kind, button, col, row, modes, flags):
     sent = mouse.encode(kind, button, col, row, modes, shift=flags[0], meta=flags[1], ctrl=flags[2])
     assert sent == b"" or sent.startswith((b"\x1b[<", b"\x1b[M"))
 

@@ -22,6 +22,7 @@ from nd7tui.engine.terminal.protocol import (
     Title,
     Underline,
 )
+from nd7tui.engine.terminal.replies import color_scheme
 
 
 @pytest.fixture(params=ENGINES)
@@ -158,6 +159,16 @@ def test_colour_queries_tell_the_panes_colours(engine):
     assert b"".join(event.data for event in engine.drain()) == (
         b"\x1b]10;rgb:0101/0202/0303\x07\x1b]11;rgb:0404/0505/0606\x07"
     )
+
+
+def test_dark_or_light_is_told():
+    engine = make("ghostty", 20, 5)
+    for background, report in (((10, 10, 10), b"\x1b[?997;1n"), ((250, 250, 250), b"\x1b[?997;2n")):
+        engine.set_colors((128, 128, 128), background)
+        engine.feed(b"\x1b[?996n")
+        assert engine.drain() == [Reply(report)]
+        assert color_scheme(background) == report
+    engine.close()
 
 
 def test_xtversion_names_the_pane(engine):

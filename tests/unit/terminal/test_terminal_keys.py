@@ -95,6 +95,8 @@ FULL = Modes(kitty=1 | 4 | 8 | 16)
         ("left_shift", None, b""),
         ("caps_lock", None, b""),
         ("media_play", None, b""),
+        ("ctrl+", None, b""),
+        ("", None, b""),
     ],
 )
 def test_legacy(name, character, sent):
@@ -102,7 +104,7 @@ def test_legacy(name, character, sent):
 
 
 def test_function_keys():
-    codes = "15 17 18 19 20 21 23 24 25 26 28 29 31 32 33 34".split()
+    codes = ["15", "17", "18", "19", "20", "21", "23", "24", "25", "26", "28", "29", "31", "32", "33", "34"]
     assert [encode(f"f{n}", None, LEGACY) for n in range(1, 5)] == [b"\x1bOP", b"\x1bOQ", b"\x1bOR", b"\x1bOS"]
     assert [encode(f"f{n}", None, LEGACY) for n in range(5, 21)] == [f"\x1b[{code}~".encode() for code in codes]
 

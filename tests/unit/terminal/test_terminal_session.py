@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 
 from nd7tui.engine.terminal import session as module
@@ -33,8 +34,8 @@ class Watched:
             return ""
         return "\n".join("".join(run.text for run in engine.row(y)).rstrip() for y in range(6)).rstrip()
 
-    async def until(self, condition, timeout=10.0):
-        deadline = time.monotonic() + timeout
+    async def until(self, condition):
+        deadline = time.monotonic() + 10
         while not condition():
             assert time.monotonic() < deadline, self.text()
             await asyncio.sleep(0.005)
@@ -60,7 +61,7 @@ async def test_at_most_sixty_frames_a_second():
     watched = Watched("i=0; while [ $i -lt 4000 ]; do echo $i; i=$((i+1)); done")
     await watched.until(lambda: watched.end)
     times = [at for at, _ in watched.frames]
-    assert all(later - earlier > module.FRAME * 0.9 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier > module.FRAME * 0.9 for earlier, later in itertools.pairwise(times))
     watched.session.close()
 
 
@@ -136,7 +137,7 @@ async def test_the_end_is_told_though_a_descendant_holds_the_pty():
     await watched.until(lambda: watched.end)
     assert watched.end == Exit(4, None)
     assert time.monotonic() - start < 1.5
-    assert "done" in watched.text() or await asyncio.sleep(0.05) or "done" in watched.text()
+    await watched.until(lambda: "done" in watched.text())
     watched.session.close()
 
 
@@ -145,8 +146,6 @@ async def test_close_leaves_no_program():
     process = watched.session.process
     watched.session.close()
     watched.session.close()
-    deadline = time.monotonic() + 5
-    while process.poll() is None and time.monotonic() < deadline:
-        await asyncio.sleep(0.01)
+    await watched.until(process.poll)
     assert process.exit == Exit(129, 1)
     assert watched.end is None
