@@ -427,3 +427,93 @@ def test_vim_in_a_terminal(world, terminal):
 def test_the_shells_own_redirections_and_pipes_work(world, terminal):
     terminal.type(f"echo abc | {RUN} tr a-c x-z | cat > piped; {RUN} cat piped; stty -a | grep -o ' echo '")
     terminal.wait_for("xyz")
+
+
+SEND = """
+import json, os, socket, sys
+sys.path.insert(0, sys.argv[1])
+from nd7tui.engine.run.wire import Kind, parse_reply, render_request
+
+def send(kind, payload):
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(os.path.join(sys.argv[2], os.environ["ND7_RUN"], "hook.sock"))
+    link.sendall(render_request(kind, payload))
+    data = b""
+    while part := link.recv(65536):
+        data += part
+    return parse_reply(data)
+
+def hook(**members):
+    return send(Kind.HOOK, json.dumps({"session_id": os.environ["ND7_SESSION"], **members}).encode())
+"""
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def inside(world, script, *options):
+    return world.run(*options, sys.executable, "-c", SEND + script, ROOT, os.path.join(HOME, ".nd7/sessions"))
+
+
+def test_hooks_are_recorded_and_effects_carry_their_tool_call(world):
+    done = inside(
+        world,
+        f"""
+hook(hook_event_name="PreToolUse", tool_use_id="toolu_1", tool_name="Bash", tool_input={{"command": "make x"}})
+assert send(Kind.ANNOUNCE, b"make x").status == 0
+os.system("echo x > {world.path("x")}")
+hook(hook_event_name="PostToolUse", tool_use_id="toolu_1", tool_name="Bash", tool_input={{}}, tool_response="no")
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    kinds = [frame["kind"] for frame in world.frames()]
+    assert kinds == ["run_start", "tool_call", "denial", "tool_result", "run_end"]
+    (denial,) = world.bodies("denial")
+    assert denial["tool_use_id"] == "toolu_1"
+    assert denial["ancestors"][-1] == world.bodies("run_start")[0]["pid"]
+    assert world.verified()
+
+
+def test_an_agent_with_an_id_of_its_own_gets_its_own_chain(world):
+    done = inside(
+        world,
+        """
+for _ in range(2):
+    assert hook(hook_event_name="Stop", session_id="11111111-2222-4333-8444-555555555555").status == 0
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    sessions = os.listdir(os.path.join(world.state, "nd7/sessions"))
+    assert len(sessions) == 2
+    links = world.bodies("run_link")
+    assert sorted(link["session_id"] for link in links) == sorted(sessions)
+    for session in sessions:
+        assert world.nd7("verify", session).returncode == 0
+
+
+def test_an_announced_command_hears_live_denies(world):
+    shut = os.path.join(world.project, "shut")
+    os.mkdir(shut)
+    script = """
+import time
+sys.stdin.readline()
+reply = send(Kind.ANNOUNCE, b"make x")
+print(reply.stdout.decode().replace(chr(0), ";"), flush=True)
+"""
+    argv = [sys.executable, "-c", SEND + script, ROOT, os.path.join(HOME, ".nd7/sessions")]
+    with world.start(*argv) as process:
+        world.wait_for("run_start")
+        change(process, lambda rules: rules.append(grant(shut, effect="deny")))
+        process.stdin.write("\n")
+        process.stdin.close()
+        assert process.stdout.read() == f"w:{shut};\n"
+
+
+def test_nobody_outside_the_run_is_served(world):
+    with world.start("cat") as process:
+        world.wait_for("run_start")
+        env = {**os.environ, "ND7_RUN": str(process.pid), "ND7_SESSION": "x"}
+        script = SEND + "reply = hook(hook_event_name='Stop'); print(reply.status, reply.stderr)"
+        argv = [sys.executable, "-c", script, ROOT, os.path.join(HOME, ".nd7/sessions")]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=10)
+        process.stdin.close()
+    assert done.stdout.startswith("2 ")
+    assert not world.bodies("turn_end")

@@ -162,7 +162,7 @@ class _Run:
         jobs.become_subreaper()
         live = LiveRules(launch.with_aliases(self._floor), self._record.rules)
         hasher = Hasher(self._plan.exe)
-        started = self._launch()
+        started = self._launch(chains)
         job = jobs.Job(started.pid)
         supervisor = self._supervisor(_Parts(started, job, signals, live, chains), hasher)
         self._tell_start(chains, job, hasher, version)
@@ -213,7 +213,15 @@ class _Run:
         except OSError as error:
             raise RefusedError(f"the run's directory cannot be made: {_reason(error)}") from error
 
-    def _launch(self) -> launch.Started:
+    def _launch(self, chains: Chains) -> launch.Started:
+        try:
+            return self._launched()
+        except Nd7Error as error:
+            body = frames.run_end(os.getpid(), error.exit_code, None, 0, 0)
+            chains.own.append(SUPERVISOR, "run_end", body | {"error": str(error)})
+            raise
+
+    def _launched(self) -> launch.Started:
         plan = self._plan
         env = plan.env | {"ND7_SESSION": plan.session_id, "ND7_RUN": str(os.getpid())}
         if env.get("PWD") and plan.cwd != os.getcwd():
