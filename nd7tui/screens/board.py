@@ -72,4 +72,6 @@ class Board(Widget):
         self.notice = self.notice if notice is None else notice
         self.part = self.part if part is None else part
         if self.plan_for(self.size) != before:
+            # Textual keeps arrangements by size, and a layout refresh forgets those of the ancestors only.
+            self._clear_arrangement_cache()
             self.refresh(layout=True)

@@ -48,6 +48,7 @@ class Deciding:
         keymap: Keymap
         home: str
         _chosen: DenialRow | None
+        _message_until: float
 
         def say(self, text: str, role: str = "strong", seconds: float = 6.0) -> None: ...  # noqa: D102
         def say_error(self, error: Exception) -> None: ...  # noqa: D102
@@ -191,10 +192,12 @@ class Deciding:
     def do_widen(self) -> None:
         """The next grant covers one more directory."""
         self.denials.widen(+1)
+        self._message_until = 0.0
 
     def do_narrow(self) -> None:
         """One less."""
         self.denials.widen(-1)
+        self._message_until = 0.0
 
     def do_denial_details(self) -> None:
         """Everything about the denial under the cursor."""

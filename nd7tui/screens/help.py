@@ -50,7 +50,6 @@ class HelpScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Fills it."""
-        super().on_mount()
         view = self.query_one(TextView)
         view.border_title = "keys"
         view.show(help_rows(self.keymap))

@@ -57,7 +57,6 @@ class HomeScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Fills it."""
-        super().on_mount()
         about = "  programs confined by the kernel, every step on record"
         self.head.show([Piece(" nd7 ", "strong"), Piece(about, "dim")])
         self.menu.border_title = "menu"
@@ -68,7 +67,6 @@ class HomeScreen(Nd7Screen):
 
     def on_screen_resume(self) -> None:
         """Looks again what runs and what was recorded."""
-        super().on_screen_resume()
         self._fill()
         self._read()
 

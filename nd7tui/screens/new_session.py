@@ -82,7 +82,6 @@ class NewSessionScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Starts at the first program that is there."""
-        super().on_mount()
         for box in self.query(Input):
             box.cursor_blink = False
         self.table.border_title = "start a program confined: which?"

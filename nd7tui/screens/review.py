@@ -64,7 +64,6 @@ class ReviewScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Starts reading."""
-        super().on_mount()
         self.query_one(Input).cursor_blink = False
         self.frames.border_title = "frames"
         self.detail.border_title = "frame"

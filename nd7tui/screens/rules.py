@@ -86,7 +86,6 @@ class RulesScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Reads, and keeps reading."""
-        super().on_mount()
         self.table.border_title = "rules"
         self.table.focus()
         self._read()

@@ -93,8 +93,6 @@ class SessionScreen(Deciding, Nd7Screen):
         self.log_tail = FrameList(follow=True, most=MOST_TAIL_ROWS, id=Part.LOG.value)
         self.notice = Bar(id=Part.NOTICE.value)
         self.status = Bar(id=Part.STATUS.value)
-        self.hints.id = Part.HINTS.value
-        self.hints.styles.dock = "none"
         parts = [self.notice, self.denials, self.log_tail, self.status, self.hints]
         self.board = Board(*([self.pane] if self.pane else []), *parts, pane=self.pane is not None)
         self.ended = False
@@ -117,7 +115,6 @@ class SessionScreen(Deciding, Nd7Screen):
 
     def on_mount(self) -> None:
         """Starts reading."""
-        super().on_mount()
         self.denials.reload()
         self.log_tail.border_title = "log"
         if self.pane is not None:

@@ -115,7 +115,6 @@ class SessionsScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Reads the directory."""
-        super().on_mount()
         self.query_one(Input).cursor_blink = False
         self.table.border_title = "past sessions"
         self.table.focus()
@@ -123,7 +122,6 @@ class SessionsScreen(Nd7Screen):
 
     def on_screen_resume(self) -> None:
         """Reads it again when coming back."""
-        super().on_screen_resume()
         if self.is_mounted:
             self._read()
 
@@ -226,7 +224,6 @@ class RunningScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Looks, and keeps looking."""
-        super().on_mount()
         self.table.border_title = "running sessions"
         self.table.focus()
         self._read()

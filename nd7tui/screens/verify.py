@@ -96,7 +96,6 @@ class VerifyScreen(Nd7Screen):
 
     def on_mount(self) -> None:
         """Starts."""
-        super().on_mount()
         self.results.border_title = "chains"
         self.results.focus()
         self._start()
