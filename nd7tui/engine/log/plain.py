@@ -43,9 +43,11 @@ def clip(text: str, cells: int) -> str:
     """Returns as much of clean text as fits into that many terminal cells."""
     if len(text) * 2 <= cells:
         return text
-    used = 0
+    used = kept = 0
     for index, char in enumerate(text):
         used += 0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        if used <= cells - 1:
+            kept = index + 1
         if used > cells:
-            return clip(text[:index], cells - 1) + "…" if cells > 1 else ""
+            return text[:kept] + "…" if cells > 0 else ""
     return text
