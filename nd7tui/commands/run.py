@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nd7tui.cli import VERSION
 from nd7tui.engine.run import jobs, options, start
 
 if TYPE_CHECKING:
@@ -19,4 +18,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the program; does not return when it died of a signal."""
-    return jobs.end_like(start.run(options.from_arguments(args), VERSION))
+    return jobs.end_like(start.run(options.from_arguments(args)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect, Scope
 from nd7tui.engine.records import dataclass, field
+from nd7tui.engine.run.options import Ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,14 +28,6 @@ QUIET = 60 * SECOND
 MOST_HELD = 256
 MOST_QUIET = 4096
 MOST_WINDOWS = 4096
-
-
-class Ask(StrEnum):
-    """Which refusals a person is asked about."""
-
-    PROTECTED = "protected"
-    ALL = "all"
-    NONE = "none"
 
 
 class Outcome(StrEnum):

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import os
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.records import dataclass
-from nd7tui.engine.run.denials import Ask
 from nd7tui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 HOLD_SECONDS = 20.0
 MOST_HOLD_SECONDS = 3600.0
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class Ask(StrEnum):
+    """Which refusals a person is asked about."""
+
+    PROTECTED = "protected"
+    ALL = "all"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Puts a run together, runs it, and takes it apart again.
 
-Rule: first everything that can be refused, then the log, then the run's directory, then the program; taken apart in
-the opposite order whatever happens. If the supervisor itself fails, the tree is ended and nothing more is allowed.
+Rule: first everything that can be refused, then the run's directory, the log, the program; taken apart in the opposite
+order whatever happens. If the supervisor itself fails, the tree is ended and nothing more is allowed.
 Owns: the order. Returns how the program ended; ending like it is the command's.
 """
 
@@ -39,6 +39,7 @@ from nd7tui.engine.run.supervisor import Supervisor
 from nd7tui.engine.run.toolcalls import ToolCalls
 from nd7tui.engine.sandbox import launch
 from nd7tui.engine.sandbox.prepare import probe
+from nd7tui.engine.version import VERSION
 from nd7tui.errors import Nd7Error, RefusedError, UsageError
 
 if TYPE_CHECKING:
@@ -58,12 +59,8 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
-def run(options: RunOptions, version: str) -> jobs.Ending:
+def run(options: RunOptions) -> jobs.Ending:
     """Runs a program confined and returns how it ended.
-
-    Args:
-        options: What the user said.
-        version: nd7's, for the log.
 
     Raises:
         RefusedError: Nothing was started.
@@ -73,7 +70,7 @@ def run(options: RunOptions, version: str) -> jobs.Ending:
     plan = plan_of(options, find_programs())
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_all, plan.remove_after)
-        return _Run(options, plan, enforced, stack).run(version)
+        return _Run(options, plan, enforced, stack).run()
 
 
 def _enforcement(options: RunOptions) -> Enforcement:
@@ -151,12 +148,12 @@ class _Run:
     def _mode(self) -> str:
         return "fast" if self._fast else "default"
 
-    def run(self, version: str) -> jobs.Ending:
+    def run(self) -> jobs.Ending:
         """Makes, starts and serves the run."""
         for note in () if self._options.quiet else self._notes():
             say(note)
-        chains = self._open_log()
         self._make_directory()
+        chains = self._open_log()
         signals = jobs.Signals()
         self._stack.callback(signals.close)
         jobs.become_subreaper()
@@ -165,7 +162,7 @@ class _Run:
         started = self._launch(chains)
         job = jobs.Job(started.pid)
         supervisor = self._supervisor(_Parts(started, job, signals, live, chains), hasher)
-        self._tell_start(chains, job, hasher, version)
+        self._tell_start(chains, job, hasher)
         fault = self._serve(supervisor, started, job)
         self._tell_end(chains, job, supervisor, fault)
         return jobs.Ending(code=126) if fault or job.ending is None else job.ending
@@ -289,7 +286,7 @@ class _Run:
 
         return unwrap(command, self._plan.programs.exec) or command
 
-    def _tell_start(self, chains: Chains, job: jobs.Job, hasher: Hasher, version: str) -> None:
+    def _tell_start(self, chains: Chains, job: jobs.Job, hasher: Hasher) -> None:
         body = {
             "pid": job.pid,
             "argv": list(self._plan.argv),
@@ -299,7 +296,7 @@ class _Run:
             "landlock_abi": self._enforced.landlock_abi,
             "mode": self._mode,
             "partial": list(self._enforced.partial),
-            "nd7": version,
+            "nd7": VERSION,
             "exe": self._plan.exe,
             "exe_blake3": hasher.digest,
             "hold_seconds": self._hold_seconds,

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from run_fakes import asking, request, rule
 
 from nd7tui.engine.policy.rules import Effect, Scope, Verdict
-from nd7tui.engine.run.denials import QUIET, SECOND, Ask, Denials, Ended, Outcome, Refuse, Tell
+from nd7tui.engine.run.denials import QUIET, SECOND, Denials, Ended, Outcome, Refuse, Tell
 from nd7tui.engine.run.noise import is_noise
+from nd7tui.engine.run.options import Ask
 
 HOLD = 20 * SECOND
 

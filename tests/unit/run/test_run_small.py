@@ -10,6 +10,7 @@ from nd7tui.engine.run.denials import Tell
 from nd7tui.engine.run.frames import Origin
 from nd7tui.engine.run.options import checked_hold, checked_session_id, new_session_id
 from nd7tui.engine.run.toolcalls import ToolCalls
+from nd7tui.engine.version import VERSION
 from nd7tui.errors import UsageError
 
 
@@ -70,3 +71,9 @@ def test_any_payload_is_taken(payload):
     calls = ToolCalls()
     calls.hook(payload)
     assert calls.announce(1, "x") is None
+
+
+def test_there_is_one_version():
+    from nd7tui import cli
+
+    assert cli.VERSION == VERSION

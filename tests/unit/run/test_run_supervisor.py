@@ -8,10 +8,11 @@ from run_fakes import ASK_RULE, FakeGate, FakeLog, FakeTree, asking, request, ru
 from nd7tui.engine.policy.rules import Effect, Policy, Scope
 from nd7tui.engine.run import livelog
 from nd7tui.engine.run.chains import Chains
-from nd7tui.engine.run.denials import SECOND, Ask, Denials
+from nd7tui.engine.run.denials import SECOND, Denials
 from nd7tui.engine.run.jobs import Ending
 from nd7tui.engine.run.livelog import LiveLog
 from nd7tui.engine.run.liverules import LiveRules
+from nd7tui.engine.run.options import Ask
 from nd7tui.engine.run.rulewatch import Change
 from nd7tui.engine.run.supervisor import Supervisor
 from nd7tui.engine.run.toolcalls import ToolCalls
