@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from nd7tui.engine.log import faults
 from nd7tui.engine.log.frame import TAIL, digest, stated_hash
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,8 @@ moves and changes nothing.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from nd7tui.engine.records import dataclass
 
 _FIRST = 4096
 _MOST = 1 << 20

@@ -12,12 +12,12 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from blake3 import blake3
 
 from nd7tui.engine.log.faults import FrameError
+from nd7tui.engine.records import dataclass
 
 # `,"hash":"` + 64 hex + `"}`, then the newline.
 TAIL = 75

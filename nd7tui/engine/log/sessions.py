@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
@@ -16,6 +15,7 @@ from nd7tui.engine.log import layout
 from nd7tui.engine.log.ending import read_ending, read_exactly
 from nd7tui.engine.log.faults import FrameError
 from nd7tui.engine.log.frame import Frame, parse
+from nd7tui.engine.records import dataclass
 from nd7tui.errors import UsageError
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ import fcntl
 import os
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from nd7tui.engine.log import bodies, faults, layout
@@ -27,6 +26,7 @@ from nd7tui.engine.log.ending import read_ending
 from nd7tui.engine.log.files import NEW, PRIVATE, keep_refused, make_private, take_lock, write_all
 from nd7tui.engine.log.frame import Frame, parse, seal, stated_hash
 from nd7tui.engine.log.headfile import HeadFile, read_head
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from nd7tui.engine.log.plain import LIMIT, clean
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,6 +215,14 @@ def _log_torn(body: Body) -> Summary:
     return Summary("!", "torn", text, Tone.ERROR)
 
 
+def _link(body: Body) -> Summary:
+    return Summary("=", "link", f"the same run also writes session {_get(body, 'session_id')}", Tone.QUIET)
+
+
+def _log_gap(body: Body) -> Summary:
+    return Summary("!", "gap", f"{_get(body, 'lost')} frames could not be kept", Tone.ERROR)
+
+
 def _effect(icon: str, label: str, *names: str) -> Callable[[Body], Summary]:
     """Returns a summary of an effect the kernel reported: the first of the members that is there, and who did it."""
 
@@ -241,11 +249,12 @@ _KINDS: dict[str, Callable[[Body], Summary]] = {
     "revoke": _revoke,
     "rules_changed": _rules_changed,
     "log_torn": _log_torn,
+    "log_gap": _log_gap,
     "process_exec": _effect("$", "exec", "argv", "command", "exe", "target"),
     "file_write": _effect("w", "write", "target", "path"),
     "file_remove": _effect("d", "remove", "target", "path"),
     "net_connect": _effect("@", "connect", "target", "host"),
-    "run_link": _effect("=", "link", "other", "session_id"),
+    "run_link": _link,
 }
 
 

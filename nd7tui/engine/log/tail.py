@@ -10,12 +10,12 @@ The chain is checked along the way, from the first frame the tail sees; the `hea
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from nd7tui.engine.log import faults
 from nd7tui.engine.log.chain import check_frame, genesis
 from nd7tui.engine.log.ending import behind_newline
 from nd7tui.engine.log.frame import Frame, parse
+from nd7tui.engine.records import dataclass
 
 _CHUNK = 1 << 20
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.log import layout
 from nd7tui.engine.log.chain import Head, check_head, verify_segment
 from nd7tui.engine.log.files import take_lock
 from nd7tui.engine.log.headfile import read_head
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
