@@ -53,9 +53,9 @@ def frame_rows(frame: Frame, width: int) -> list[Row]:
         [],
     ]
     for name, value in frame.body.items():
-        plain = isinstance(value, (str, int, float, bool)) and "\n" not in str(value)
-        if plain and len(str(value)) + len(name) < width - 4:
-            rows.append([(f"{clean(name)}: ", "accent"), (clean(str(value)), "")])
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if "\n" not in text and len(text) + len(name) < width - 4:
+            rows.append([(f"{clean(name)}: ", "accent"), (clean(text), "")])
             continue
         rows += [[(f"{clean(name)}:", "accent")], *_value(value, width)]
         if len(rows) > MOST_LINES:
@@ -86,7 +86,7 @@ def denial_rows(row: DenialRow, verdict: Verdict, width: int) -> list[Row]:
         first, *rest = fold(text, width - 14)
         rows.append([(f"{name:<13} ", "accent"), *first])
         rows += [[(" " * 14, ""), *more] for more in rest]
-    rows += [[], [(f"the newest of {len(row.frames)} frames kept here", "dim")], []]
+    rows += [[], [("the newest frame about it:", "dim")], []]
     return rows + frame_rows(row.frames[-1], width)
 
 

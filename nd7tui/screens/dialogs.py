@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
+from textual.widgets.button import ButtonVariant  # noqa: TC002
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ class Confirm(ModalScreen[bool]):
     Confirm > Vertical.-danger { border: heavy $error; }
     Confirm Static { width: auto; max-width: 100%; }
     Confirm Horizontal { height: auto; width: auto; margin-top: 1; }
-    Confirm Button { margin-right: 2; height: 1; border: none; min-width: 10; }
+    Confirm Button { margin-right: 2; min-width: 12; }
     Confirm Button:focus { text-style: bold reverse; }
     """
 
@@ -54,8 +55,9 @@ class Confirm(ModalScreen[bool]):
             for line in ("", *self._lines):
                 yield Static(Content(line))
             with Horizontal():
-                yield Button("Cancel", id="cancel")
-                yield Button(Content(self._yes), id="yes", variant="error" if self._danger else "primary")
+                yield Button("Cancel", id="cancel", compact=True)
+                danger: ButtonVariant = "error" if self._danger else "primary"
+                yield Button(Content(self._yes), id="yes", variant=danger, compact=True)
 
     def on_mount(self) -> None:
         """Enter cancels."""

@@ -14,6 +14,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from nd7tui.actions import Action, Context, Facts
+from nd7tui.engine import paths
 from nd7tui.messages import FramesLoaded
 from nd7tui.screens.base import Nd7Screen
 from nd7tui.screens.details import FrameDetails, frame_rows
@@ -48,7 +49,7 @@ class ReviewScreen(Nd7Screen):
         self.rows: list[FrameRow] = []
         self.shown: list[FrameRow] = []
         self.wanted = Filter()
-        self.frames = FrameList(id="frames")
+        self.frames = FrameList(home=paths.home(), id="frames")
         self.detail = TextView(id="detail")
         self.head = Bar(id="head")
         self.reading = (0, 1, False)

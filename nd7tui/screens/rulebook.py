@@ -52,14 +52,14 @@ def target_of(row: DenialRow, level: int = 0) -> Target:
     return HostTarget(host, port, proto)
 
 
-def target_words(target: Target) -> str:
-    """Returns a rule's target for people."""
+def target_words(target: Target, *, short: bool = False) -> str:
+    """Returns a rule's target for people; `short` leaves out what a directory means."""
     if isinstance(target, HostTarget):
         port = "" if target.port is None else f":{target.port}"
         return f"{target.host}{port}" + (f"/{target.proto}" if target.proto else "")
     path = os.fsdecode(target.path)
     if isinstance(target, PathTarget) and not target.glob and os.path.isdir(target.path):
-        return f"{path.rstrip('/')}/ and everything beneath it"
+        return f"{path.rstrip('/')}/" + ("" if short else " and everything beneath it")
     return path
 
 

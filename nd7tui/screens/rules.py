@@ -39,21 +39,30 @@ def policy_here() -> Policy:
     return rulebook.standing(surroundings.floor_of(layout), os.fsencode(project))
 
 
-def rule_row(rule: Rule, width: int, home: str) -> Row:
-    """Returns a rule's line."""
+def rule_row(rule: Rule, access: str, width: int, home: str) -> Row:
+    """Returns a rule's line; `access` is what it is about, in words."""
     scope = {Scope.DEFAULT: "from the start", Scope.NEVER: "always", Scope.PROJECT: "this project"}.get(
         rule.scope, f"{rule.scope.value} {clock(rule.at)}"
     )
     parts: Row = [
         (f" {MARKS[rule.effect]} {rule.effect.value:<6} ", ROLES[rule.effect]),
-        (f"{rule.access.value:<8} ", ""),
-        (f"{scope:<15} ", "dim"),
+        (f"{access:<10} ", ""),
+        (f"{scope:<14} ", "dim"),
     ]
     why = clean(rule.why or f"by {rule.by}")
     room = width - sum(len(text) for text, _ in parts)
-    where = tilde(clean(rulebook.target_words(rule.target)), home)
+    where = tilde(clean(rulebook.target_words(rule.target, short=True)), home)
     reason = f"  {why}" if room > 40 else ""
     return fit([*parts, (cut_middle(where, max(10, room - len(reason))), "strong"), (reason, "dim")], width)
+
+
+def merged(rules: tuple[Rule, ...]) -> list[tuple[Rule, str]]:
+    """Returns the rules with what they are about in words, the same for reading and writing as one."""
+    found: dict[tuple[object, ...], tuple[Rule, list[str]]] = {}
+    for rule in rules:
+        key = (rule.effect, rule.target, rule.scope, rule.why)
+        found.setdefault(key, (rule, []))[1].append(rule.access.value)
+    return [(rule, "+".join(accesses)) for rule, accesses in found.values()]
 
 
 class RulesScreen(Nd7Screen):
@@ -103,8 +112,9 @@ class RulesScreen(Nd7Screen):
             title = " the rules of a run that is over"
         else:
             title = f" what a run in {tilde(os.path.realpath(os.getcwd()), self.home)} would start with"
-        self.rules = [*live, *self.policy.never, *self.policy.default]
-        self.table.show([partial(rule_row, rule, home=self.home) for rule in self.rules])
+        pairs = [*((rule, rule.access.value) for rule in live), *merged((*self.policy.never, *self.policy.default))]
+        self.rules = [rule for rule, _ in pairs]
+        self.table.show([partial(rule_row, rule, access, home=self.home) for rule, access in pairs])
         pieces = [Piece(clean(title), "strong"), Piece(f"  {len(live)} live of {len(self.rules)}", "dim")]
         self.head.show([*pieces, Piece(f"  {fault}", "bad")] if fault else pieces)
 

@@ -90,7 +90,7 @@ class SessionScreen(Deciding, Nd7Screen):
         self.home = paths.home()
         self.book = DenialBook()
         self.denials = DenialList(self.book, self.home, id=Part.DENIALS.value)
-        self.log_tail = FrameList(follow=True, most=MOST_TAIL_ROWS, id=Part.LOG.value)
+        self.log_tail = FrameList(follow=True, most=MOST_TAIL_ROWS, home=self.home, id=Part.LOG.value)
         self.notice = Bar(id=Part.NOTICE.value)
         self.status = Bar(id=Part.STATUS.value)
         parts = [self.notice, self.denials, self.log_tail, self.status, self.hints]
@@ -184,6 +184,7 @@ class SessionScreen(Deciding, Nd7Screen):
         if self.board.part is Part.DENIALS and part is not Part.DENIALS:
             self.book.read_all()
             self.denials.reload()
+        self.denials.in_use = part is Part.DENIALS
         zoom = self.board.zoom and part is Part.PANE
         self.board.change(part=part, zoom=zoom)
         widget = {Part.PANE: self.pane, Part.DENIALS: self.denials, Part.LOG: self.log_tail}.get(part)
@@ -304,7 +305,7 @@ class SessionScreen(Deciding, Nd7Screen):
                 running=self.pane is not None and feed.run_exists,
                 watched=self.pane is None,
                 ending=ending,
-                pid=feed.pid,
+                pid=None if narrow else feed.pid,
             ),
         }
         if waiting:
@@ -352,11 +353,11 @@ class SessionScreen(Deciding, Nd7Screen):
         pieces = [Piece(f" {prefix} ", "key"), Piece("then ", "dim")]
         newest = self.book.newest()
         if newest is not None:
-            target = cut_middle(tilde(clean(newest.target), self.home), max(12, self.size.width - 70))
+            target = cut_middle(tilde(clean(newest.target), self.home), max(24, self.size.width - 70))
             key = self.keymap.shown("allow-newest")
             pieces += [Piece(f"{key} ", "key", "allow-newest"),
                        Piece(f"allow {newest.access.value} {target}  ", "warn", "allow-newest")]
-        for name in ("deny-newest", "focus-denials", "focus-log", "zoom", "menu", "help", "quit"):
+        for name in ("focus-denials", "help", "menu", "deny-newest", "focus-log", "zoom", "quit"):
             action = next(action for action in REGISTRY if action.id == name)
             pieces += [Piece(f"{self.keymap.shown(name)} ", "key", name), Piece(f"{action.label}  ", "", name)]
         return pieces
@@ -366,8 +367,8 @@ class SessionScreen(Deciding, Nd7Screen):
         pieces = [Piece(f" {self.keymap.shown('prefix')} ", "strong")]
         if row is not None:
             what = f"{row.access.value} {cut_middle(tilde(clean(row.target), self.home), 30)}"
-            verb = "allow" if row.unread else "deny"
-            pieces.append(Piece(f"[{verb}: {what}] ", "warn"))
+            verb = "" if row.unread else "take back: "
+            pieces.append(Piece(f"[{verb}{what}] ", "warn"))
         return [*pieces, *self.key_pieces([Context.PREFIX])[1:]]
 
     # --- what the pane says

@@ -71,7 +71,7 @@ class Table(RowView):
 
 def session_row(session: SessionSummary, width: int, home: str) -> Row:
     """Returns a session's line: when, what, how long, what was refused, where."""
-    denials = "" if session.denials is None else f"{session.denials} denied" if session.denials else "none denied"
+    denials = f"{session.denials} denied" if session.denials else "none denied"
     role = {"running": "ok", "ended": "dim"}.get(session.state, "warn")
     parts: Row = [
         (f" {date(session.last_ts) if session.last_ts else '?':<16} ", ""),
@@ -80,6 +80,7 @@ def session_row(session: SessionSummary, width: int, home: str) -> Row:
     ]
     if width >= 72:
         parts.append((f"{session.frames:>6} frames  ", ""))
+    if width >= 72 and session.denials is not None:
         parts.append((f"{denials:<11} ", "bad" if session.denials else "dim"))
     if width >= 110:
         parts.append((f"{session.session_id[:8]}  ", "dim"))

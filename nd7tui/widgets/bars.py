@@ -51,6 +51,8 @@ class Bar(Widget):
     Bar.-notice { background: $warning-muted; }
     """
 
+    auto_links = False
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._pieces: list[Piece] = []

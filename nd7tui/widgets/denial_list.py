@@ -27,6 +27,7 @@ class DenialList(RowView):
     Attributes:
         book: What is shown.
         show_noise: Known noise too.
+        in_use: The person is in the list: its cursor stays on its denial.
         level: How many directories up the next grant goes.
         home: The home directory, to write `~`.
     """
@@ -39,6 +40,7 @@ class DenialList(RowView):
         self.home = home
         self.show_noise = False
         self.level = 0
+        self.in_use = False
         self._key: Key | None = None
         self._rows: list[DenialRow] = []
         self._cursor_since = 0
@@ -64,7 +66,12 @@ class DenialList(RowView):
         keys = [row.key for row in self._rows]
         size = self.size
         self.row_height = 2 if size.width < TWO_LINES_UNDER and size.height >= TWO_LINES_FROM_HEIGHT else 1
-        if self._key in keys:
+        if not self.in_use and self.cursor:
+            # Nobody is choosing: the newest stays on view.
+            self.set_reactive(RowView.cursor, 0)
+            self._note()
+            self.scroll_to(y=0, animate=False, force=True, immediate=True)
+        elif self.in_use and self._key in keys:
             self.set_reactive(RowView.cursor, keys.index(self._key))
         else:
             self.level = 0
@@ -77,7 +84,6 @@ class DenialList(RowView):
     def on_resize(self) -> None:
         """Chooses one or two lines a row."""
         self.reload()
-        super().on_resize()
 
     def on_focus(self) -> None:
         """Begins at the newest unread denial."""
@@ -128,4 +134,4 @@ class DenialList(RowView):
     def _title(self) -> str:
         unread = self.book.unread
         text = f"denials {len(self._rows)}" + (f", {unread} unread" if unread else "")
-        return text + (f", {asks} waiting for an answer" if (asks := self.asks()) else "")
+        return text + (f", {asks} asked" if (asks := self.asks()) else "")

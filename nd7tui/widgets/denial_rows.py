@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ACCESS_MARKS = {"read": "◉", "write": "✎", "connect": "⇄"}
 ONE_LINE = 70
+WHO = 10
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -59,13 +60,16 @@ def one_line(row: DenialRow, state: State, now: int, cells: int, home: str) -> R
 def two_lines(row: DenialRow, state: State, now: int, cells: int, home: str) -> list[Row]:
     """Returns a row on two lines: what became of it and who; below, the target."""
     verdict = state_text(state, row.deadline, now)
-    right: Row = [(f"{times(row.count)} ", ""), (clock(row.last_ts), "dim")]
     left: Row = [
         ("● " if row.unread else "  ", "warn"),
-        (f"{verdict:<13} ", state.role),
-        (f"{access_text(row.access):<10} ", ""),
-        (cut(clean(row.comm), 14), "accent"),
+        (f"{verdict:<12} ", state.role),
+        (access_text(row.access), ""),
     ]
+    below: Row = [("    ", ""), (cut_middle(tilde(clean(row.target), home), max(4, cells - 6 - WHO)), "strong")]
+    when: Row = [(f"{times(row.count)}  ", ""), (clock(row.last_ts), "dim")]
+    return [_apart(left, when, cells), _apart(below, [(cut(clean(row.comm), WHO), "accent")], cells)]
+
+
+def _apart(left: Row, right: Row, cells: int) -> Row:
     gap = cells - sum(width(text) for text, _ in left + right)
-    target = cut_middle(tilde(clean(row.target), home), max(4, cells - 4))
-    return [[*left, (" " * max(1, gap), ""), *right], [("    ", ""), (target, "strong")]]
+    return [*left, (" " * max(1, gap), ""), *right]

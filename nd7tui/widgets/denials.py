@@ -211,16 +211,16 @@ class DenialBook:
             self._ended(frame)
         elif frame.kind == "revoke":
             self._revoked(frame)
-        elif frame.kind == "run_start":
-            self._by_id.clear()
+        elif frame.kind in {"run_start", "run_end"}:
+            self._close_questions(frame.ts)
         else:
             return
         self.changed += 1
 
     def read_all(self) -> None:
-        """Marks every row as looked at."""
+        """Marks every row as looked at, save those with an open question: somebody waits for an answer."""
         for row in self._rows.values():
-            row.unread = False
+            row.unread = row.unread and row.ask_id is not None
 
     def newest(self) -> DenialRow | None:
         """Returns the newest row that nobody has looked at and that is not noise."""
@@ -308,6 +308,13 @@ class DenialBook:
         if row is not None:
             row.ask_id = None
             row.outcome, row.outcome_ts = _text(frame.body.get("outcome")), frame.ts
+
+    def _close_questions(self, ts: int) -> None:
+        """Nobody waits any more: the run is over, or another has begun (ids are unique within one only)."""
+        self._by_id.clear()
+        for row in self._rows.values():
+            if row.ask_id is not None:
+                row.ask_id, row.outcome, row.outcome_ts = None, "gone", ts
 
     def _revoked(self, frame: Frame) -> None:
         rule = rule_of(frame.body.get("rule"))

@@ -69,13 +69,15 @@ def damaged_row(damaged: Damaged) -> FrameRow:
     return FrameRow(seq, ts, kind, seen, damaged.offset, len(damaged.raw), fault)
 
 
-def frame_parts(row: FrameRow, width: int) -> Row:
-    """Returns the line of a frame for `width` cells."""
+def frame_parts(row: FrameRow, width: int, home: str = "") -> Row:
+    """Returns the line of a frame for `width` cells; paths beneath `home` are written with `~`."""
     role = TONES[row.seen.tone]
     parts: Row = [(f"{row.seq if row.seq >= 0 else '?':>6} ", "dim")] if width >= 72 else []
     parts.append((f"{clock(row.ts) if row.ts else '--:--:--'} ", "dim"))
     label = f"{row.seen.icon} {clean(row.seen.label):<8} " if width >= 40 else f"{row.seen.icon} "
-    return [*parts, (label, role), (clean(row.seen.text), role if role in {"bad", "dim", "strong"} else "")]
+    text = clean(row.seen.text)
+    text = text.replace(f"{home}/", "~/") if home else text
+    return [*parts, (label, role), (text, role if role in {"bad", "dim", "strong"} else "")]
 
 
 class FrameList(RowView):
@@ -84,8 +86,16 @@ class FrameList(RowView):
     DEFAULT_CSS = "FrameList { border-top: solid $primary; &:focus { border-top: heavy $accent; } }"
     follow_allowed = True
 
-    def __init__(self, *, follow: bool = False, most: int | None = None, id: str | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        follow: bool = False,
+        most: int | None = None,
+        home: str = "",
+        id: str | None = None,  # noqa: A002
+    ) -> None:
         super().__init__(follow=follow, id=id)
+        self._home = home
         self._all: list[FrameRow] = []
         self._rows: Sequence[FrameRow] = self._all
         self._most = most
@@ -97,7 +107,7 @@ class FrameList(RowView):
 
     def row_parts(self, index: int, width: int) -> list[Row]:
         """Paints one frame."""
-        return [frame_parts(self._rows[index], width)]
+        return [frame_parts(self._rows[index], width, self._home)]
 
     @property
     def current(self) -> FrameRow | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -21,7 +22,6 @@ from textual.strip import Strip
 from nd7tui.widgets.cells import ROLES, Row, fit
 
 if TYPE_CHECKING:
-    from rich.style import Style
     from textual import events
 
 WHEEL_ROWS = 3
@@ -55,7 +55,7 @@ class RowView(ScrollView, can_focus=True):
         & > .row--ok { color: $text-success; }
         & > .row--warn { color: $text-warning; text-style: bold; }
         & > .row--bad { color: $text-error; text-style: bold; }
-        & > .row--cursor { background: $primary 40%; text-style: bold; }
+        & > .row--cursor { background: $primary 45%; text-style: bold; }
         & > .row--cursor-blurred { background: $surface; }
     }
     """
@@ -198,13 +198,10 @@ class RowView(ScrollView, can_focus=True):
     def _style(self, role: str, *, cursor: bool) -> Style:
         name = f"{role}/{cursor}/{self.has_focus}"
         if name not in self._styles:
-            style = self.rich_style
-            if role:
-                style += self.get_component_rich_style(f"row--{role}", partial=True)
+            style = self.get_component_rich_style(f"row--{role}") if role else self.rich_style
             if cursor:
-                style += self.get_component_rich_style(
-                    "row--cursor" if self.has_focus else "row--cursor-blurred", partial=True
-                )
+                marked = self.get_component_rich_style("row--cursor" if self.has_focus else "row--cursor-blurred")
+                style += Style(bgcolor=marked.bgcolor, bold=marked.bold)
             self._styles[name] = style
         return self._styles[name]
 
