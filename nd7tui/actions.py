@@ -167,6 +167,7 @@ class Action:
 _P, _D, _L, _E = Context.PREFIX, Context.DENIALS, Context.LOG, Context.ENDED
 _H, _S, _U, _R = Context.HOME, Context.SESSIONS, Context.RUNNING, Context.REVIEW
 
+# fmt: off
 REGISTRY: tuple[Action, ...] = (
     Action("allow-newest", "allow", "a", _P, "allow the newest unread denial, for this run", True, _can_allow),
     Action("deny-newest", "deny", "d", _P, "deny the newest unread denial; without one, take the last grant back",
@@ -245,14 +246,34 @@ REGISTRY: tuple[Action, ...] = (
     Action("back", "back", "escape", Context.BACK, "back to the screen below"),
     Action("back-help", "help", "question_mark", Context.BACK, "all keys", footer=False),
 )
+# fmt: on
 
 BY_ID: dict[str, Action] = {action.id: action for action in REGISTRY}
 
-_NAMES = {"plus_sign": "plus", "hyphen_minus": "minus", "solidus": "slash", "reverse_solidus": "backslash",
-          "commercial_at": "at", "low_line": "underscore"}
-_SHOWN = {"question_mark": "?", "plus": "+", "minus": "-", "slash": "/", "escape": "esc", "backslash": "\\", "at": "@",
-          "underscore": "_", "full_stop": ".", "comma": ",", "ctrl+right_square_bracket": "ctrl+]",
-          "ctrl+backslash": "ctrl+\\", "ctrl+underscore": "ctrl+_", "ctrl+at": "ctrl+@"}
+_NAMES = {
+    "plus_sign": "plus",
+    "hyphen_minus": "minus",
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "low_line": "underscore",
+}
+_SHOWN = {
+    "question_mark": "?",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+    "escape": "esc",
+    "backslash": "\\",
+    "at": "@",
+    "underscore": "_",
+    "full_stop": ".",
+    "comma": ",",
+    "ctrl+right_square_bracket": "ctrl+]",
+    "ctrl+backslash": "ctrl+\\",
+    "ctrl+underscore": "ctrl+_",
+    "ctrl+at": "ctrl+@",
+}
 
 
 def normalise(key: str) -> str:

@@ -22,9 +22,7 @@ class _PlanLayout(Layout):
 
     name = "plan"
 
-    def arrange(
-        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
-    ) -> list[WidgetPlacement]:
+    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
         """Returns where each child is."""
         del greedy
         if not isinstance(parent, Board):
@@ -63,9 +61,7 @@ class Board(Widget):
         """Returns the plan for a size, in cells."""
         return plan(size.width, size.height, pane=self.pane, zoom=self.zoom, notice=self.notice, focus=self.part)
 
-    def change(
-        self, *, zoom: bool | None = None, notice: bool | None = None, part: Part | None = None
-    ) -> None:
+    def change(self, *, zoom: bool | None = None, notice: bool | None = None, part: Part | None = None) -> None:
         """Changes what the plan depends on, and arranges the parts again if that matters."""
         before = self.plan_for(self.size)
         self.zoom = self.zoom if zoom is None else zoom

@@ -21,8 +21,11 @@ def help_rows(keymap: Keymap) -> list[Row]:
     prefix = keymap.shown(PREFIX_ID)
     rows: list[Row] = [
         [(" Every key goes to the program in the pane, except ", ""), (prefix, "strong"), (".", "")],
-        [(" Pressed twice, it goes through itself. ", ""), ("!", "warn"),
-         (" widens what the program may do, or ends something.", "")],
+        [
+            (" Pressed twice, it goes through itself. ", ""),
+            ("!", "warn"),
+            (" widens what the program may do, or ends something.", ""),
+        ],
         [(" Copying with the mouse: hold shift, or ", ""), (keymap.chord("mouse"), "strong"), (".", "")],
     ]
     for context in Context:

@@ -95,8 +95,13 @@ class NewSessionScreen(Nd7Screen):
 
     def hint_pieces(self) -> list[Piece]:
         """Says what enter and tab do here."""
-        return [Piece(" enter ", "key"), Piece("start  "), Piece("tab ", "key"), Piece("next field "),
-                *self.key_pieces(self.contexts())]
+        return [
+            Piece(" enter ", "key"),
+            Piece("start  "),
+            Piece("tab ", "key"),
+            Piece("next field "),
+            *self.key_pieces(self.contexts()),
+        ]
 
     def on_key(self, event: events.Key) -> None:
         """Moves between the fields; starts."""

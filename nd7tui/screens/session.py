@@ -355,8 +355,10 @@ class SessionScreen(Deciding, Nd7Screen):
         if newest is not None:
             target = cut_middle(tilde(clean(newest.target), self.home), max(24, self.size.width - 70))
             key = self.keymap.shown("allow-newest")
-            pieces += [Piece(f"{key} ", "key", "allow-newest"),
-                       Piece(f"allow {newest.access.value} {target}  ", "warn", "allow-newest")]
+            pieces += [
+                Piece(f"{key} ", "key", "allow-newest"),
+                Piece(f"allow {newest.access.value} {target}  ", "warn", "allow-newest"),
+            ]
         for name in ("focus-denials", "help", "menu", "deny-newest", "focus-log", "zoom", "quit"):
             action = next(action for action in REGISTRY if action.id == name)
             pieces += [Piece(f"{self.keymap.shown(name)} ", "key", name), Piece(f"{action.label}  ", "", name)]

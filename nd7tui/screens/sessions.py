@@ -143,8 +143,10 @@ class SessionsScreen(Nd7Screen):
         chosen = [s for s in self.all if all(w in f"{s.project} {s.agent} {s.session_id}".lower() for w in words)]
         self.shown = sorted(chosen, key=key, reverse=down)  # type: ignore[arg-type]
         self.table.show([partial(session_row, session, home=self.home) for session in self.shown])
-        pieces = [Piece(f" {len(self.shown)} of {len(self.all)} sessions", "strong"),
-                  Piece(f"  by {name}", "dim", "sort-sessions")]
+        pieces = [
+            Piece(f" {len(self.shown)} of {len(self.all)} sessions", "strong"),
+            Piece(f"  by {name}", "dim", "sort-sessions"),
+        ]
         if self.words:
             pieces.append(Piece(f"  filter: {self.words}", "accent", "filter-sessions"))
         self.head.show(pieces)

@@ -109,4 +109,4 @@ def tilde(path: str, home: str) -> str:
     """Returns `path` with the home directory written `~`."""
     if path == home:
         return "~"
-    return "~" + path[len(home):] if home and path.startswith(home + "/") else path
+    return "~" + path[len(home) :] if home and path.startswith(home + "/") else path

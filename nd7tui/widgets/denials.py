@@ -272,7 +272,7 @@ class DenialBook:
 
     def _denial(self, frame: Frame, now: int, *, seen: bool) -> None:
         body = frame.body
-        if body.get("access") not in set(Access):
+        if _text(body.get("access")) not in set(Access):
             return
         access, raw = Access(body["access"]), _exact(body)
         key = (access.value, raw)

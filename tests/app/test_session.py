@@ -20,10 +20,18 @@ from nd7tui.widgets.denials import State
 WIDE = (120, 40)
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path, content):
+    with open(path, "wb") as file:
+        file.write(content)
+
+
 def listed(screen):
-    return "\n".join(
-        plain(line) for i in range(screen.denials.row_count()) for line in screen.denials.row_parts(i, 60)
-    )
+    return "\n".join(plain(line) for i in range(screen.denials.row_count()) for line in screen.denials.row_parts(i, 60))
 
 
 async def test_a_denial_is_listed_within_200_ms_and_takes_neither_focus_nor_key(world):
@@ -202,8 +210,7 @@ async def test_always_asks_again_and_enter_cancels(world):
         await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
         await pilot.press("right", "enter")
         await until(pilot, lambda: len(world.record().rules) == 1)
-        with open(f"{world.home}/.config/nd7/config.toml") as file:
-            assert "/cache/x" in file.read()
+        assert "/cache/x" in read(f"{world.home}/.config/nd7/config.toml").decode()
 
 
 async def test_an_open_question_counts_down_and_its_end_is_shown(world):
@@ -235,7 +242,7 @@ async def test_repeats_are_counted_and_noise_is_hidden_until_asked_for(world):
         world.deny("/run/nscd/socket", access="connect", noise=True)
         world.deny(f"{world.home}/x")
         world.deny(f"{world.home}/x", count=41, repeat_of="d2")
-        await until(pilot, lambda: "×42" in listed(screen))
+        await until(pilot, lambda: "\N{MULTIPLICATION SIGN}42" in listed(screen))
         assert "nscd" not in listed(screen)
         await pilot.press("ctrl+g", "l")
         await pilot.press("n")
@@ -257,14 +264,11 @@ async def test_a_broken_rule_file_shows_until_repaired(world):
     async with world.app().run_test(size=WIDE) as pilot:
         screen = await session(world, pilot)
         path = f"{world.run_dir}/record.json"
-        with open(path, "rb") as file:
-            good = file.read()
-        with open(path, "wb") as file:
-            file.write(b"{ nonsense")
+        good = read(path)
+        write(path, b"{ nonsense")
         world.append(SUPERVISOR, "rules_changed", added=[], removed=[], error="not JSON")
         await until(pilot, lambda: "rule file:" in screen.notice.text and screen.notice.region.height == 1)
-        with open(path, "wb") as file:
-            file.write(good)
+        write(path, good)
         world.append(SUPERVISOR, "rules_changed", added=[], removed=[])
         await until(pilot, lambda: not screen.notice.text)
 
@@ -272,8 +276,7 @@ async def test_a_broken_rule_file_shows_until_repaired(world):
 async def test_a_damaged_log_is_said(world):
     async with world.app().run_test(size=WIDE) as pilot:
         screen = await session(world, pilot)
-        with open(world.log.path, "ab") as file:
-            file.write(b'{"v":0}\n')
+        write(world.log.path, read(world.log.path) + b'{"v":0}\n')
         await until(pilot, lambda: "DAMAGED" in screen.status.text + screen.notice.text)
         await until(pilot, lambda: "DAMAGED" in screen.log_tail.current.seen.text)
 

@@ -8,13 +8,13 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from textual import events
+from textual import events  # noqa: TC002  # Textual reads the annotation
 from textual.widget import Widget
 
 from nd7tui.app import Nd7App
 from nd7tui.engine import paths
 from nd7tui.engine.log.store import SessionLog
-from nd7tui.engine.policy.document import Enforced, RunRecord, render, rule_to_json
+from nd7tui.engine.policy.document import Enforced, RunRecord, rule_to_json
 from nd7tui.engine.run import directory
 from nd7tui.screens.launch import Launch
 from nd7tui.screens.session import SessionScreen
