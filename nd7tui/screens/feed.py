@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from nd7tui.engine.log.frame import Frame
     from nd7tui.engine.policy.document import RunRecord
 
-BUDGET = 1 << 20
+# About 10 ms of reading and checking: a key waits no longer than that.
+BUDGET = 256 << 10
 MOST_LINKS = 16
 ERROR_SHOWN = 10_000_000_000
 

@@ -72,7 +72,7 @@ class HomeScreen(Nd7Screen):
 
     def resized(self) -> None:
         """Shows recent sessions beside the menu when there is room."""
-        self.set_class(self.size.width < 80, "-narrow")
+        self.set_class(self.size.width < 100, "-narrow")
 
     @work(thread=True, exclusive=True)
     def _read(self) -> None:

@@ -125,10 +125,10 @@ class SessionScreen(Deciding, Nd7Screen):
 
     @work(exclusive=True, exit_on_error=True)
     async def _watch(self) -> None:
-        """Polls the logs and the rule file, away from the screen's own thread."""
+        """Polls the logs and the rule file, a little at a time; when nothing is new that is two `stat` calls."""
         while True:
             self._find_pid()
-            news = await asyncio.to_thread(self.feed.poll)
+            news = self.feed.poll()
             if news.items or news.record:
                 self.post_message(Polled(news))
             await asyncio.sleep(0 if news.more else POLL_SECONDS)

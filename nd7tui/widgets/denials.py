@@ -40,7 +40,7 @@ class State(Enum):
     ONCE = ("✓", "allowed once", "ok")
     DENIED = ("⊘", "denied", "bad")
     TAKEN_BACK = ("↶", "taken back", "warn")
-    GONE = ("✗", "gave up", "dim")
+    GONE = ("✗", "gone", "dim")
 
     @property
     def mark(self) -> str:
