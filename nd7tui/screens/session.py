@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from textual import on, work
 
-from nd7tui.actions import REGISTRY, Action, Context, Facts
+from nd7tui.actions import Action, Context, Facts
 from nd7tui.engine import paths
 from nd7tui.engine.log.tail import Damaged
 from nd7tui.engine.policy.rules import Scope
@@ -29,8 +29,9 @@ from nd7tui.screens.deciding import Deciding
 from nd7tui.screens.feed import Feed
 from nd7tui.screens.launch import Launch, run_command
 from nd7tui.screens.layout import Part
-from nd7tui.widgets.bars import Bar, Piece
-from nd7tui.widgets.cells import clean, cut_middle, tilde
+from nd7tui.screens.session_bars import SessionBars
+from nd7tui.widgets.bars import Bar
+from nd7tui.widgets.cells import clean
 from nd7tui.widgets.denial_list import DenialList
 from nd7tui.widgets.denials import DenialBook, State
 from nd7tui.widgets.frame_list import MOST_TAIL_ROWS, FrameList, damaged_row, row_of
@@ -60,7 +61,7 @@ def make_pane(argv: list[str], cwd: str | None) -> AgentPane:
     return AgentPane(argv, cwd=cwd)
 
 
-class SessionScreen(Deciding, Nd7Screen):
+class SessionScreen(Deciding, SessionBars, Nd7Screen):
     """One session, with the program in a pane (`launch`) or watched from outside (`run`)."""
 
     DEFAULT_CSS = """
@@ -160,12 +161,12 @@ class SessionScreen(Deciding, Nd7Screen):
         if rows:
             self.log_tail.add(rows)
         self.denials.reload()
-        self._show_bars()
+        self.show_bars()
 
     def _tick(self) -> None:
         """Counts the seconds down."""
         self.denials.reload()
-        self._show_bars()
+        self.show_bars()
 
     def resized(self) -> None:
         """Gives the focus back when the screen is big enough again."""
@@ -190,7 +191,7 @@ class SessionScreen(Deciding, Nd7Screen):
         widget = {Part.PANE: self.pane, Part.DENIALS: self.denials, Part.LOG: self.log_tail}.get(part)
         if widget is not None:
             self.call_after_refresh(widget.focus)
-        self._show_bars()
+        self.show_bars()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Follows a click into another part."""
@@ -288,91 +289,6 @@ class SessionScreen(Deciding, Nd7Screen):
             widened=level > 0,
         )
 
-    # --- bars
-
-    def _show_bars(self) -> None:
-        if not self.is_mounted:
-            return
-        feed, ended = self.feed, self.ended or self.feed.ended is not None
-        ending = status.ending_words(self.exit_status, self.exit_signal, feed.ended) if ended else ""
-        waiting = self.denials.asks()
-        narrow = self.size.width < 100
-        groups = {
-            "enforced": status.enforced(feed.record, feed.record_fault, ended=ended),
-            "unread": status.unread(self.book.unread, self.book.total),
-            "chain": status.chain_state(feed.chain, short=narrow),
-            "state": status.run_state(
-                running=self.pane is not None and feed.run_exists,
-                watched=self.pane is None,
-                ending=ending,
-                pid=None if narrow else feed.pid,
-            ),
-        }
-        if waiting:
-            groups = {"waiting": [Piece(f" {waiting} ASKED", "warn", "focus-denials")], **groups}
-        self.status.show(status.status_line(self.size.width, groups))
-        notice = self._notice(ending)
-        self.notice.show(notice)
-        self.board.change(notice=bool(notice))
-        self.show_hints()
-
-    def _notice(self, ending: str) -> list[Piece]:
-        """Returns what must not be missed, most pressing first."""
-        feed = self.feed
-        if feed.chain.damaged:
-            return [Piece(f" the log is DAMAGED: {feed.chain.damaged}", "bad")]
-        if feed.error:
-            return [Piece(f" rule file: {feed.error} (the last good rules hold)", "bad")]
-        if feed.record is not None and feed.record.enforced is not None and feed.record.enforced.partial:
-            return [Piece(f" NOT ENFORCED here: {', '.join(feed.record.enforced.partial)}", "bad")]
-        if self._clipboard is not None:
-            chord = self.keymap.chord("clipboard")
-            text = f" {status.program_name(self.program)} asks for the clipboard: {self._clipboard[:60]!r}; "
-            return [Piece(text, "warn"), Piece(f"{chord} allows it", "key", "clipboard")]
-        if ending:
-            return [Piece(f" {status.program_name(self.program)} {ending}", "strong"), *self._ended_keys()]
-        return []
-
-    def _ended_keys(self) -> list[Piece]:
-        if self.board.part is Part.PANE:
-            return []
-        return [Piece(f"   {self.keymap.shown('ended-menu')} menu", "key", "ended-menu")]
-
-    def hint_pieces(self) -> list[Piece]:
-        """Returns the keys of the part in use; after the prefix, all of its keys."""
-        if self._pending:
-            return self._chord_pieces()
-        if self.board.part is Part.DENIALS:
-            return [*self.grant_pieces(), *self.key_pieces([Context.DENIALS])]
-        if not self.pane_in_use:
-            return self.key_pieces(self.contexts())
-        return self._pane_pieces()
-
-    def _pane_pieces(self) -> list[Piece]:
-        prefix = self.keymap.shown("prefix")
-        pieces = [Piece(f" {prefix} ", "key"), Piece("then ", "dim")]
-        newest = self.book.newest()
-        if newest is not None:
-            target = cut_middle(tilde(clean(newest.target), self.home), max(24, self.size.width - 70))
-            key = self.keymap.shown("allow-newest")
-            pieces += [
-                Piece(f"{key} ", "key", "allow-newest"),
-                Piece(f"allow {newest.access.value} {target}  ", "warn", "allow-newest"),
-            ]
-        for name in ("focus-denials", "help", "menu", "deny-newest", "focus-log", "zoom", "quit"):
-            action = next(action for action in REGISTRY if action.id == name)
-            pieces += [Piece(f"{self.keymap.shown(name)} ", "key", name), Piece(f"{action.label}  ", "", name)]
-        return pieces
-
-    def _chord_pieces(self) -> list[Piece]:
-        row = self._chosen
-        pieces = [Piece(f" {self.keymap.shown('prefix')} ", "strong")]
-        if row is not None:
-            what = f"{row.access.value} {cut_middle(tilde(clean(row.target), self.home), 30)}"
-            verb = "" if row.unread else "take back: "
-            pieces.append(Piece(f"[{verb}{what}] ", "warn"))
-        return [*pieces, *self.key_pieces([Context.PREFIX])[1:]]
-
     # --- what the pane says
 
     def on_agent_pane_exited(self, message: AgentPane.Exited) -> None:
@@ -382,7 +298,7 @@ class SessionScreen(Deciding, Nd7Screen):
         self.board.change(zoom=False)
         if message.error:
             self.say(message.error, "bad", 12.0)
-        self._show_bars()
+        self.show_bars()
         if self.on_ended is not None:
             self.on_ended(self)
 
@@ -408,7 +324,7 @@ class SessionScreen(Deciding, Nd7Screen):
     def on_agent_pane_clipboard_asked(self, message: AgentPane.ClipboardAsked) -> None:
         """Asks; the agent is not trusted with the clipboard."""
         self._clipboard = message.text
-        self._show_bars()
+        self.show_bars()
 
     @on(RowView.Chosen)
     def _chosen_row(self, message: RowView.Chosen) -> None:
@@ -488,7 +404,7 @@ class SessionScreen(Deciding, Nd7Screen):
         if text is not None:
             self.app.copy_to_clipboard(text)
             self.say(f"copied {len(text)} characters for the program")
-        self._show_bars()
+        self.show_bars()
 
     def do_menu(self) -> None:
         """The menu; the program keeps running."""
