@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nd7tui.engine.policy.rules import Access, Verdict
 
 PAGE = 4096
-_OWN_UID = os.geteuid()
 
 
 def read_memory(tid: int, addr: int, size: int) -> bytes:
@@ -206,7 +205,7 @@ class Call:
 
         Source: credentials(7), capabilities(7), setfsuid(2); the raw calls concern this thread only.
         """
-        if _OWN_UID != 0:
+        if os.geteuid() != 0:
             yield
             return
         wanted = _Rights.of(self.status())

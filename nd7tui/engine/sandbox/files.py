@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nd7tui.engine.sandbox.call import Call
     from nd7tui.engine.sandbox.ground import Ground
     from nd7tui.engine.sandbox.outcome import Outcome
+    from nd7tui.engine.sandbox.resolve import Place
 
 _CWD = abi.AT_FDCWD
 _NOFOLLOW, _EMPTY = abi.AT_SYMLINK_NOFOLLOW, abi.AT_EMPTY_PATH
@@ -113,11 +114,11 @@ def _time_calls(meta: metadata.Metadata) -> dict[str, Callable[[Call], Outcome]]
 
 
 def _attribute_calls(meta: metadata.Metadata) -> dict[str, Callable[[Call], Outcome]]:
-    def set_of(c: Call) -> Callable[[metadata.Place], None]:
+    def set_of(c: Call) -> Callable[[Place], None]:
         name, value = metadata.attribute(c, c.args[1], c.args[2], c.args[3])
         return metadata.set_attribute(name, value, c.args[4] & 0xFFFFFFFF)
 
-    def remove_of(c: Call) -> Callable[[metadata.Place], None]:
+    def remove_of(c: Call) -> Callable[[Place], None]:
         return metadata.remove_attribute(c.cstring(c.args[1], 256))
 
     return {

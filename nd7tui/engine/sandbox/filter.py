@@ -12,8 +12,12 @@ import errno
 import os
 import struct
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nd7tui.engine.sandbox import abi
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LD_W_ABS = 0x20
 _JEQ_K = 0x15
@@ -198,7 +202,7 @@ def assemble(*, fast: bool = False) -> bytes:
     if abi.MACHINE == "x86_64":
         asm.op(_JGE_K, abi.X32_BIT, 0, 1)
         asm.ret(_refuse(errno.ENOSYS))
-    checks = {
+    checks: dict[str, Callable[[], None]] = {
         "openat": lambda: _open(asm, 2, fast=fast),
         "open": lambda: _open(asm, 1, fast=fast),
         "sendto": lambda: _sendto(asm),

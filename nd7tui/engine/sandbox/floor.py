@@ -58,9 +58,7 @@ class Root:
 class Coverage:
     """What the floor grants: by access, canonical path to root."""
 
-    roots: dict[Access, dict[bytes, Root]] = field(
-        default_factory=lambda: {Access.READ: {}, Access.WRITE: {}}
-    )
+    roots: dict[Access, dict[bytes, Root]] = field(default_factory=lambda: {Access.READ: {}, Access.WRITE: {}})
 
     def covers(self, access: Access, path: bytes) -> bool:
         """Tells whether the kernel grants `access` on the canonical `path`, an existing one or one to be made."""

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule
-from nd7tui.engine.sandbox import abi, filter as seccomp_filter, floor, mounts
+from nd7tui.engine.sandbox import abi, floor, mounts
+from nd7tui.engine.sandbox import filter as seccomp_filter
 from nd7tui.engine.sandbox.gate import Gate
 from nd7tui.engine.sandbox.ground import Ground
 from nd7tui.engine.sandbox.listener import Listener

@@ -187,7 +187,7 @@ class Names:
 
 
 def _rename(source: Entry, target: Entry, flags: int) -> None:
-    import ctypes  # noqa: PLC0415
+    import ctypes
 
     old, new = ctypes.create_string_buffer(source.name), ctypes.create_string_buffer(target.name)
     args = (source.parent.fd, ctypes.addressof(old), target.parent.fd, ctypes.addressof(new), flags)

@@ -234,7 +234,7 @@ def _make(entry: Entry, wanted: Wanted) -> int:
 
 
 def _open_fifo(name: str, flags: int, waiting: Callable[[], bool], *, cloexec: bool) -> Outcome:
-    import select  # noqa: PLC0415
+    import select
 
     while waiting():
         try:
@@ -250,6 +250,6 @@ def _open_fifo(name: str, flags: int, waiting: Callable[[], bool], *, cloexec: b
             poll.register(fd, select.POLLIN)
             while waiting() and not poll.poll(50):
                 pass
-        os.set_blocking(fd, True)  # noqa: FBT003
+        os.set_blocking(fd, True)
         return Inject(fd, cloexec=cloexec)
     return Errno(errno.EINTR)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _HANDLE = abi.O_PATH | os.O_CLOEXEC
 _MOST_LINKS = 40
-_OWN_PROC = b"/proc/%d" % os.getpid()
 
 
 @dataclass(slots=True)
@@ -93,6 +92,7 @@ class Resolver:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
+        self._own_proc = b"/proc/%d" % os.getpid()
 
     def base(self, call: Call, dirfd: int, path: bytes) -> int:
         """Returns an O_PATH descriptor of where `path` starts.
@@ -161,7 +161,7 @@ class Resolver:
                 raise
             return self.walk(call, base, path, follow=follow)
         name = name_of(fd)
-        if name == _OWN_PROC or name.startswith(_OWN_PROC + b"/"):
+        if name == self._own_proc or name.startswith(self._own_proc + b"/"):
             os.close(fd)
             return self.walk(call, base, path, follow=follow)
         return Place(fd, name)
