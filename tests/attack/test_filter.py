@@ -199,7 +199,12 @@ int main(void) {
 
 
 def test_pitfall_27_foreign_system_calls_do_not_pass(arena):
-    x32 = '#include <stdio.h>\n#include <unistd.h>\n#include <errno.h>\n#include <sys/syscall.h>\nint main(void){long r=syscall(0x40000000+39);printf("%d\\n",r<0&&errno==ENOSYS);return 0;}'
+    x32 = r"""
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) { long r = syscall(0x40000000 + 39); printf("%d\n", r < 0 && errno == ENOSYS); return 0; }
+"""
     assert arena.c(x32).out == "1\n"
     i386 = 'int main(void){int r;__asm__ volatile("int $0x80":"=a"(r):"a"(20));return r>0?7:8;}'
     assert arena.c(i386).status in {-signal.SIGSYS & 0xFF, -signal.SIGSEGV & 0xFF}

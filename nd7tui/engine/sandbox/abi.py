@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
 _syscall.argtypes = [ctypes.c_long] * 7
 
-MACHINE = platform.machine()
+MACHINE = os.uname().machine
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(MACHINE, 0)
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}.get(MACHINE, 0)
 X32_BIT = 0x40000000
@@ -120,6 +119,7 @@ _TABLE: dict[str, tuple[int, int]] = {
     "ioctl": (16, 29),
     "socket": (41, 198),
     "socketpair": (53, 199),
+    "setsockopt": (54, 208),
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
     "init_module": (175, 105),

@@ -78,6 +78,9 @@ _REFUSED_IOCTLS = (
     0x401C5820,  # FS_IOC_FSSETXATTR
     0x40806685,  # FS_IOC_ENABLE_VERITY: freezes a file for good
 )
+# A source route sends traffic for an allowed address by way of another host: (level, option).
+# IP_OPTIONS; IPV6_RTHDR, IPV6_2292RTHDR, IPV6_2292PKTOPTIONS
+_REFUSED_OPTIONS = ((0, 4), (41, 57), (41, 5), (41, 6))
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _SOCK_STREAM, _SOCK_DGRAM, _SOCK_SEQPACKET = 1, 2, 5
 _IPPROTO_TCP, _IPPROTO_UDP = 6, 17
@@ -153,6 +156,16 @@ def _ioctl(asm: _Assembler) -> None:
     asm.ret(_ALLOW)
 
 
+def _setsockopt(asm: _Assembler) -> None:
+    for level, option in _REFUSED_OPTIONS:
+        asm.load_arg(1)
+        asm.op(_JEQ_K, level, 0, 3)
+        asm.load_arg(2)
+        asm.op(_JEQ_K, option, 0, 1)
+        asm.ret(_refuse(errno.EPERM))
+    asm.ret(_ALLOW)
+
+
 def _socket(asm: _Assembler) -> None:
     asm.load_arg(0)
     asm.op(_JEQ_K, _AF_UNIX, "unix", 0)
@@ -209,6 +222,7 @@ def assemble(*, fast: bool = False) -> bytes:
         "sendmsg": lambda: _send_message(asm, 2),
         "sendmmsg": lambda: _send_message(asm, 3),
         "ioctl": lambda: _ioctl(asm),
+        "setsockopt": lambda: _setsockopt(asm),
         "clone": lambda: _clone(asm, _CLONE_NEW),
         "unshare": lambda: _clone(asm, _CLONE_NEW | _CLONE_NEWTIME),
         "socket": lambda: _socket(asm),

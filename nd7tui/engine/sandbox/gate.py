@@ -51,7 +51,8 @@ class Gate:
         self._rules_path = rules_path
         self._rules_seen = self._look_at_rules()
         self._waiting: collections.deque[Call] = collections.deque()
-        self._continued = self._answered = self._refused = 0
+        self._continued = self._answered = self._refused = self._faults = 0
+        self.last_fault = ""
 
     @property
     def hung_up(self) -> bool:
@@ -105,6 +106,10 @@ class Gate:
                 # A caller that may not be looked into: the kernel decides alone, where it can.
                 return CONTINUE if call.name in _FLOOR_COVERS and not self._ground.strict else Errno(errno.EPERM)
             return Errno(error.errno or errno.EACCES)
+        except Exception as error:  # noqa: BLE001 - the boundary to what the program sent: refused, counted, told
+            self._faults += 1
+            self.last_fault = f"{call.name}: {type(error).__name__}: {error}"
+            return Errno(errno.EACCES)
 
     def _readable(self, call: Call) -> bool:
         try:
@@ -154,7 +159,12 @@ class Gate:
 
     def stats(self) -> dict[str, int]:
         """Returns how many calls were continued, answered here, and refused."""
-        return {"continued": self._continued, "answered": self._answered, "refused": self._refused}
+        return {
+            "continued": self._continued,
+            "answered": self._answered,
+            "refused": self._refused,
+            "faults": self._faults,
+        }
 
     def close(self) -> None:
         """Closes the listener: what is left of the tree can open nothing any more."""

@@ -10,13 +10,12 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from nd7tui.engine.policy.rules import Access
 from nd7tui.engine.sandbox.resolve import Entry, Place, Resolver, fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nd7tui.engine.policy.rules import Policy
+    from nd7tui.engine.policy.rules import Access, Policy
     from nd7tui.engine.sandbox.call import Call
     from nd7tui.engine.sandbox.floor import Coverage
     from nd7tui.engine.sandbox.tree import Tree

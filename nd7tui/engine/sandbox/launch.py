@@ -7,6 +7,7 @@ Source: seccomp(2), landlock_restrict_self(2), pidfd_getfd(2), capabilities(7).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -156,11 +157,6 @@ def _take_listener(pid: int, up_read: int, down_write: int) -> int:
 
 
 def _confine(ruleset: Ruleset, code: bytes, up: int, down: int) -> None:
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
-        signal.signal(number, signal.SIG_DFL)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     _close_all_but(up, down, ruleset.fileno())
     abi.syscall(abi.NR["prctl"], abi.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if os.geteuid() == 0:
@@ -215,10 +211,8 @@ def _exec(program: str, argv: list[str], env: dict[str, str]) -> NoReturn:
 
 def _give_up(up: int, number: int) -> NoReturn:
     text = f"nd7: cannot run the program: {os.strerror(number)}\n"
-    try:
+    with contextlib.suppress(OSError):
         os.write(up, struct.pack("=Ii", 1, number))
-    except OSError:
-        pass
     os.write(2, text.encode())
     os._exit(126)
 

@@ -80,7 +80,10 @@ class Listener:
         elif isinstance(outcome, Inject):
             self._inject(call.id, outcome)
         elif isinstance(outcome, Pending):
-            threading.Thread(target=self._work, args=(call, outcome), daemon=True).start()
+            try:
+                threading.Thread(target=self._work, args=(call, outcome), daemon=True).start()
+            except RuntimeError:  # no more threads to be had
+                self._respond(call.id, 0, -errno.EAGAIN, 0)
         else:
             self._respond(call.id, 0, -outcome.request.errno, 0)
 

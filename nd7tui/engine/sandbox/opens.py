@@ -98,7 +98,7 @@ class Opens:
         if wanted.flags & abi.O_PATH and not self._ground.strict:
             return CONTINUE
         if wanted.resolve & ~abi.RESOLVE_CACHED:
-            return self._restricted(call, wanted)
+            return self._restricted()
         try:
             place = self._ground.resolver.object(call, wanted.dirfd, wanted.path, follow=wanted.follow)
         except FileNotFoundError:
@@ -110,7 +110,7 @@ class Opens:
         finally:
             place.close()
 
-    def _restricted(self, call: Call, wanted: Wanted) -> Outcome:
+    def _restricted(self) -> Outcome:
         """Answers openat2 with RESOLVE_ flags: they bind the walk, so the kernel does it or nobody."""
         if self._ground.strict:
             raise fail(errno.ENOSYS)  # callers fall back to openat
@@ -158,7 +158,7 @@ class Opens:
         if kind == stat.S_IFSOCK:
             raise fail(errno.ENXIO)
         if kind == stat.S_IFIFO and not wanted.flags & os.O_NONBLOCK:
-            return self._fifo(call, wanted, place)
+            return self._fifo(wanted, place)
         if kind == stat.S_IFCHR and info.st_rdev == _TTY:
             return self._terminal(call, wanted)
         return self._inject(call, wanted, place)
@@ -198,7 +198,7 @@ class Opens:
         finally:
             entry.close()
 
-    def _fifo(self, call: Call, wanted: Wanted, place: Place) -> Outcome:
+    def _fifo(self, wanted: Wanted, place: Place) -> Outcome:
         """Opens a fifo without stalling anyone: the other side may come late or never."""
         held = os.dup(place.fd)
         flags = (wanted.flags & (os.O_ACCMODE | os.O_APPEND)) | os.O_CLOEXEC

@@ -76,7 +76,10 @@ def fail(number: int) -> OSError:
 
 
 def openat2(base: int, path: bytes, flags: int, resolve: int) -> int:
-    """Returns a descriptor of `path` below `base`; raises OSError (Source: openat2(2))."""
+    """Returns a descriptor of `path`, opened below `base`; raises OSError.
+
+    Source: the manual page of openat2.
+    """
     how = ctypes.create_string_buffer(struct.pack("=QQQ", flags, 0, resolve), 24)
     name = ctypes.create_string_buffer(path)
     return abi.syscall(abi.NR["openat2"], base, ctypes.addressof(name), ctypes.addressof(how), 24)
@@ -184,9 +187,7 @@ class Resolver:
                     os.close(here)
                     here = step
                     continue
-                links += 1
-                if links > _MOST_LINKS:
-                    raise fail(errno.ELOOP)
+                links = _one_more(links)
                 if text.startswith(b"/"):
                     os.close(here)
                     here = os.open("/", _HANDLE)
@@ -223,6 +224,12 @@ class Resolver:
 def _parts(path: bytes) -> list[bytes]:
     parts = [part for part in path.split(b"/") if part not in {b"", b"."}]
     return [*parts, b"."] if path.endswith((b"/", b"/.")) and parts else parts
+
+
+def _one_more(links: int) -> int:
+    if links >= _MOST_LINKS:
+        raise fail(errno.ELOOP)
+    return links + 1
 
 
 def _is_magic(here: int, part: bytes) -> bool:

@@ -10,7 +10,7 @@ from nd7tui.engine import helpers
 @pytest.fixture
 def installed(tmp_path):
     """A directory that only its owner can change, with both programs in it."""
-    os.chmod(tmp_path, 0o755)
+    os.chmod(tmp_path, 0o755)  # noqa: S103 - what an installed program has
     for name in helpers.NAMES:
         path = tmp_path / name
         path.write_text("#!/bin/sh\n")

@@ -1,6 +1,6 @@
 """Stand-ins for what the supervisor talks to: the gate, the log, the process tree."""
 
-# ruff: noqa: A002, PLR0917 - the names are those of the real ones
+# ruff: noqa: A002 - the names are those of the real ones
 from __future__ import annotations
 
 import select
