@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass
+
+from nd7tui.engine.records import dataclass
 
 NAMES = ("nd7-exec", "nd7-hook")
 NOT_BUILT = "not built: a C compiler was missing when nd7 was installed"

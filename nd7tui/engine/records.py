@@ -2,7 +2,8 @@
 
 Rule: a class decorated here behaves as one of `dataclasses` in all that nd7 uses: construction by position or name,
 defaults, equality within the class, a hash when frozen, no assignment when frozen, slots, `__post_init__`, `repr`.
-Anything else (`order`, `InitVar`, `KW_ONLY`, `asdict`) is not there and fails at import or at type checking, not later.
+Anything else (`order`, `InitVar`, `KW_ONLY`) is not there and fails at import or at type checking, not later. To
+`dataclasses.replace`, `fields` and `asdict` a record is a dataclass; only they pay for it.
 Why: the standard decorator takes 0.4 to 0.8 ms a class and imports `inspect` (6 ms); the engine has some fifty classes
 and 60 ms to start a program in.
 Source: PEP 681 (what type checkers assume), PEP 557 (the semantics).
@@ -37,6 +38,27 @@ class _Field:
         self.repr = repr
 
 
+class _AsDataclass:
+    """`__dataclass_fields__` of a record, made when somebody asks."""
+
+    def __get__(self, instance: object, owner: type) -> dict[str, Any]:
+        import dataclasses
+
+        made = [(name, Any, _standard(dataclasses.field, one)) for name, one in getattr(owner, FIELDS).items()]
+        twin: Any = dataclasses.make_dataclass(owner.__name__, made)
+        return dict(twin.__dataclass_fields__)
+
+
+_AS_DATACLASS = _AsDataclass()
+
+
+def _standard(make: Callable[..., Any], one: _Field) -> Any:
+    if one.factory is not MISSING:
+        return make(default_factory=one.factory, compare=one.compare, repr=one.repr)
+    given = {} if one.default is MISSING else {"default": one.default}
+    return make(**given, compare=one.compare, repr=one.repr)
+
+
 def field(*, default: Any = MISSING, default_factory: Any = MISSING, compare: bool = True, repr: bool = True) -> Any:  # noqa: A002
     """Declares a field as `dataclasses.field` does."""
     return _Field(default, default_factory, compare, repr)
@@ -69,6 +91,7 @@ def _made(cls: type[T], *, frozen: bool, slots: bool, eq: bool) -> type[T]:
         default = cls.__dict__.get(name, MISSING)
         fields[name] = default if isinstance(default, _Field) else _Field(default, MISSING, compare=True, repr=True)
     members: dict[str, Any] = {FIELDS: fields, "__match_args__": tuple(fields), "__init__": _init(cls, fields, frozen)}
+    members["__dataclass_fields__"] = _AS_DATACLASS
     if "__repr__" not in cls.__dict__:
         members["__repr__"] = _repr(tuple(name for name, made in fields.items() if made.repr))
     if eq and "__eq__" not in cls.__dict__:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import pickle
 
 import pytest
@@ -97,3 +98,32 @@ def test_a_field_without_a_default_after_one_with_is_an_error():
         class Wrong:
             a: int = 1
             b: int
+
+
+def test_a_record_is_a_dataclass_to_who_asks():
+    Frozen, _, Plain = make(records)
+    one = Frozen(1, "y", [2])
+    assert dataclasses.replace(one, x=5) == Frozen(5, "y", [2])
+    assert dataclasses.asdict(one) == {"x": 1, "y": "y", "z": [2], "w": None}
+    assert [(field.name, field.repr, field.compare) for field in dataclasses.fields(Frozen)] == [
+        ("x", True, True),
+        ("y", True, True),
+        ("z", True, False),
+        ("w", False, True),
+    ]
+    assert dataclasses.replace(Plain(), x=4).x == 4
+
+
+def test_frozen_without_slots_caches_properties():
+    @records.dataclass(frozen=True)
+    class Cached:
+        x: int
+
+        @functools.cached_property
+        def made(self):
+            return [self.x]
+
+    one = Cached(1)
+    assert one.made is one.made
+    assert one == Cached(1)
+    assert records.replace(one, x=2).made == [2]

@@ -10,8 +10,9 @@ broken, and have switches that turn hooks off, so intents can be missing from a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

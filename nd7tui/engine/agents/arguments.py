@@ -6,8 +6,9 @@ be read in two ways the harmless reading wins; the caller says which one that is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence

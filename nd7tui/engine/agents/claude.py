@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nd7tui.engine.agents.adapter import Prepared
 from nd7tui.engine.agents.arguments import Word, without, words
 from nd7tui.engine.agents.note import note
 from nd7tui.engine.agents.scratch import own_directory
+from nd7tui.engine.records import dataclass
 from nd7tui.errors import UsageError
 
 if TYPE_CHECKING:

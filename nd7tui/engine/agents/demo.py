@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.agents.adapter import Prepared
+from nd7tui.engine.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,8 +9,9 @@ Owns: parsing. `ipaddress` would do the same for 3 ms at start; `inet_pton` cost
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from functools import lru_cache
+
+from nd7tui.engine.records import dataclass
 
 _MAPPED = bytes(10) + b"\xff\xff"
 _ALL = (1 << 128) - 1

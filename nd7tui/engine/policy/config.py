@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nd7tui.engine import paths
@@ -48,6 +47,7 @@ from nd7tui.engine.policy.rules import (
     Target,
     is_beneath,
 )
+from nd7tui.engine.records import dataclass, replace
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

@@ -13,8 +13,6 @@ its hooks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nd7tui.engine.policy.rules import (
     Access,
     Effect,
@@ -26,6 +24,7 @@ from nd7tui.engine.policy.rules import (
     SocketTarget,
     Target,
 )
+from nd7tui.engine.records import dataclass
 
 # ---- Refused for reading and writing, beneath home. The left side is the reason shown: "secret: …".
 SECRETS: dict[str, tuple[str, ...]] = {

@@ -10,7 +10,6 @@ Does not prove: who wrote the file (its owner and mode are `directory.py`'s).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nd7tui.engine.policy.members import Members, RuleFileError, to_text
@@ -24,6 +23,7 @@ from nd7tui.engine.policy.rules import (
     SocketTarget,
     Target,
 )
+from nd7tui.engine.records import dataclass, field, replace
 
 VERSION = 1
 # A rule file is written by people and by keys pressed one at a time; more than this is not one.

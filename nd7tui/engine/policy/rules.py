@@ -10,12 +10,12 @@ is not even in canonical form is refused here.
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy import address
+from nd7tui.engine.records import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
 from nd7tui.engine.policy import address
 from nd7tui.engine.policy.defaults import STARTUP, Layout, policy_for
 from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule, is_beneath, split
+from nd7tui.engine.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,13 +13,13 @@ import contextlib
 import os
 import stat
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
 from nd7tui.engine.policy.document import MAX_BYTES, RunRecord, parse, render
 from nd7tui.engine.policy.members import RuleFileError
 from nd7tui.engine.policy.rules import Effect
+from nd7tui.engine.records import dataclass
 from nd7tui.errors import Nd7Error, RefusedError, UsageError
 
 if TYPE_CHECKING:

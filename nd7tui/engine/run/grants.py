@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy import address
@@ -33,6 +32,7 @@ from nd7tui.engine.policy.rules import (
     reason_of,
     strictest,
 )
+from nd7tui.engine.records import dataclass, replace
 from nd7tui.engine.run import directory
 from nd7tui.errors import UsageError
 

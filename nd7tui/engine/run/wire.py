@@ -10,9 +10,9 @@ Does not prove: who sent the request, or that a payload is what its kind says.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 
+from nd7tui.engine.records import dataclass
 from nd7tui.errors import Nd7Error
 
 MAGIC = b"ND7\x01"

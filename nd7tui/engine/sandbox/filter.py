@@ -11,9 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nd7tui.engine.records import dataclass, field
 from nd7tui.engine.sandbox import abi
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from landlockpy import AccessFS, AccessNet, Ruleset, Scope
 
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Policy, split
+from nd7tui.engine.records import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,10 +14,10 @@ import os
 import signal
 import stat
 import struct
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule
+from nd7tui.engine.records import dataclass, replace
 from nd7tui.engine.sandbox import abi, floor, mounts
 from nd7tui.engine.sandbox import filter as seccomp_filter
 from nd7tui.engine.sandbox.gate import Gate

@@ -13,8 +13,8 @@ import ctypes
 import errno
 import socket
 import struct
-from dataclasses import dataclass
 
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
 from nd7tui.engine.sandbox.sockaddr import STORAGE, invalid
 

@@ -8,7 +8,8 @@ Source: proc_pid_mountinfo(5).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from nd7tui.engine.records import dataclass
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 

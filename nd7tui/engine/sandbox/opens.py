@@ -12,10 +12,10 @@ import os
 import stat
 import struct
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
 from nd7tui.engine.sandbox.outcome import CONTINUE, Errno, Inject, Pending
 from nd7tui.engine.sandbox.resolve import Entry, Place, fail

@@ -7,8 +7,9 @@ only for what the Landlock floor enforces by itself, because the caller can chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from nd7tui.engine.records import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable

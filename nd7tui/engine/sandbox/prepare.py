@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from dataclasses import dataclass
 
 from landlockpy import abi_version
 
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
 
 _LACKS = (

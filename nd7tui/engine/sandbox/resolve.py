@@ -13,9 +13,9 @@ import errno
 import os
 import stat
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ import socket
 import struct
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi, messages, patience, sockaddr
 from nd7tui.engine.sandbox.outcome import Errno, Outcome, Pending, Refused, Value
 from nd7tui.engine.sandbox.peer import Peer

@@ -13,7 +13,8 @@ import errno
 import os
 import socket
 import struct
-from dataclasses import dataclass
+
+from nd7tui.engine.records import dataclass
 
 STORAGE = 128  # sizeof(struct sockaddr_storage)
 _UNIX_MOST = 110  # sizeof(struct sockaddr_un)

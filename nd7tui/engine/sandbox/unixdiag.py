@@ -14,7 +14,8 @@ import errno
 import os
 import socket
 import struct
-from dataclasses import dataclass
+
+from nd7tui.engine.records import dataclass
 
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
