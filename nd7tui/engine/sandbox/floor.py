@@ -14,10 +14,9 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from landlockpy import AccessFS, AccessNet, Ruleset, Scope
-
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Policy, split
 from nd7tui.engine.records import dataclass, field
+from nd7tui.engine.sandbox.landlock import AccessFS, AccessNet, Ruleset, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

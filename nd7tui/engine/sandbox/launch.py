@@ -27,7 +27,7 @@ from nd7tui.engine.sandbox.tree import Tree
 from nd7tui.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from landlockpy import Ruleset
+    from nd7tui.engine.sandbox.landlock import Ruleset
 
 # What root keeps: files, ids and its own processes. Gone: mounts, devices, raw sockets, modules, tracing, the clock.
 _KEPT_CAPABILITIES = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 10})

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 
-from landlockpy import abi_version
-
 from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
+from nd7tui.engine.sandbox.landlock import abi_version
 
 _LACKS = (
     (1, "no Landlock: no file system floor (Linux 5.13 with Landlock in the boot-time lsm= list is needed)"),
