@@ -286,10 +286,12 @@ class Supervisor:
         change = self._watch.poll()
         if change is None:
             return
+        if change.added or change.removed:
+            # What was refused by the old rules is told before the new ones are: the log's order is the story.
+            self._do(self._denials.rules_changed())
         self._tell_change(change)
         if not change.added and not change.removed:
             return
-        self._do(self._denials.rules_changed())
         self._rules.change(change.rules)
         self._give_policy()
         for request in self._denials.held():
