@@ -169,7 +169,8 @@ _H, _S, _U, _R = Context.HOME, Context.SESSIONS, Context.RUNNING, Context.REVIEW
 
 # fmt: off
 REGISTRY: tuple[Action, ...] = (
-    Action("allow-newest", "allow", "a", _P, "allow the newest unread denial, for this run", True, _can_allow),
+    Action("allow-newest", "allow", "a", _P, "allow the newest unread denial for this run; or undo the last deny",
+           True, _can_allow),
     Action("deny-newest", "deny", "d", _P, "deny the newest unread denial; without one, take the last grant back",
            why_disabled=_can_deny),
     Action("focus-denials", "denials", "l", _P, "go to the denial list"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nd7tui.actions import Context
 from nd7tui.engine.policy.rules import Effect, Scope
@@ -37,6 +37,24 @@ PASTE_SECONDS = 0.5
 DECISIONS = frozenset({"allow-run", "allow-once", "allow-always", "deny"})
 
 
+class Chosen(NamedTuple):
+    """Which denials the keys after the prefix mean, settled when the prefix is pressed.
+
+    Attributes:
+        allow: The newest unread one; without one, what the last decision shut.
+        deny: The newest unread one; without one, what was granted last.
+    """
+
+    allow: DenialRow | None = None
+    deny: DenialRow | None = None
+
+    @classmethod
+    def of(cls, book: DenialBook) -> Chosen:
+        """Chooses."""
+        newest, now = book.newest(), time.time_ns()
+        return cls(newest or book.last_closed(now), newest or book.last_granted(now))
+
+
 class Deciding:
     """The part of the session screen that answers."""
 
@@ -47,7 +65,7 @@ class Deciding:
         denials: DenialList
         keymap: Keymap
         home: str
-        _chosen: DenialRow | None
+        _chosen: Chosen
         _message_until: float
 
         def say(self, text: str, role: str = "strong", seconds: float = 6.0) -> None: ...  # noqa: D102
@@ -110,13 +128,13 @@ class Deciding:
 
     def do_allow_newest(self) -> None:
         """Allows the denial chosen when the prefix was pressed."""
-        if self._chosen is not None:
-            self._allow(self._chosen, Scope.RUN, 0)
+        if self._chosen.allow is not None:
+            self._allow(self._chosen.allow, Scope.RUN, 0)
 
     def do_deny_newest(self) -> None:
         """Denies it; without an unread one, takes the last grant back."""
-        if self._chosen is not None:
-            self._deny(self._chosen)
+        if self._chosen.deny is not None:
+            self._deny(self._chosen.deny)
 
     def do_allow_run(self) -> None:
         """Allows the denial under the cursor until the run ends."""

@@ -87,14 +87,15 @@ class Feed:
         self.linked: list[str] = []
         self._rules_error_at = 0
         self._root = root
-        self._runs = runs
+        # Asked for once: the home directory is the password database's, which is a file to read.
+        self._runs = runs or paths.runs_dir()
         self._tails = [Tail(events_path(session_id, root))]
         self._signature: tuple[int, ...] = ()
 
     @property
     def run_dir(self) -> str:
         """The run's directory."""
-        return os.path.join(self._runs or paths.runs_dir(), str(self.pid))
+        return os.path.join(self._runs, str(self.pid))
 
     @property
     def run(self) -> directory.Run | None:

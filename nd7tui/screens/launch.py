@@ -11,6 +11,8 @@ import os
 import sys
 from dataclasses import dataclass
 
+from nd7tui.engine.agents.registry import DEMO
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -27,6 +29,11 @@ class Launch:
     options: tuple[str, ...] = ()
     cwd: str | None = None
     session_id: str | None = None
+
+    @property
+    def plays_itself(self) -> bool:
+        """Whether this is the demo, and the person has not said that they want its keys for themselves."""
+        return self.program[0] == DEMO and "--manual" not in self.program
 
 
 def run_command(launch: Launch, session_id: str) -> list[str]:

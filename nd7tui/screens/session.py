@@ -15,17 +15,19 @@ import time
 from typing import TYPE_CHECKING
 
 from textual import on, work
+from textual.worker import get_current_worker
 
 from nd7tui.actions import Action, Context, Facts
 from nd7tui.engine import paths
 from nd7tui.engine.log.tail import Damaged
 from nd7tui.engine.policy.rules import Scope
 from nd7tui.engine.run.options import new_session_id
+from nd7tui.errors import Nd7Error
 from nd7tui.messages import Polled
 from nd7tui.screens import rulebook, status
 from nd7tui.screens.base import Nd7Screen
 from nd7tui.screens.board import Board
-from nd7tui.screens.deciding import Deciding
+from nd7tui.screens.deciding import Chosen, Deciding
 from nd7tui.screens.feed import Feed
 from nd7tui.screens.launch import Launch, run_command
 from nd7tui.screens.layout import Part
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.04
 ENDED_ARM_SECONDS = 1.0
 FRESH = 2_000_000_000
+PLAYED = "the demo answers its own questions; nd7 tui demo --manual leaves the keys to you"
 
 
 def make_pane(argv: list[str], cwd: str | None) -> AgentPane:
@@ -101,7 +104,7 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
         self.exit_signal: int | None = None
         self._ended_at = 0.0
         self._pending = False
-        self._chosen: DenialRow | None = None
+        self._chosen = Chosen()
         self._clipboard: str | None = None
         self._first_read = True
 
@@ -123,6 +126,8 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
         self.focus_part(self.board.part)
         self.set_interval(0.5, self._tick)
         self._watch()
+        if self.launch is not None and self.launch.plays_itself:
+            self._play_demo()
 
     @work(exclusive=True, exit_on_error=True)
     async def _watch(self) -> None:
@@ -133,6 +138,19 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
             if news.items or news.record:
                 self.post_message(Polled(news))
             await asyncio.sleep(0 if news.more else POLL_SECONDS)
+
+    @work(thread=True)
+    def _play_demo(self) -> None:
+        """Answers for the person, from outside the run and by the log alone, until the demo has ended."""
+        from nd7tui.engine.agents.demo_driver import drive_demo
+
+        worker = get_current_worker()
+        self.app.call_from_thread(self.say, PLAYED, "warn", 12.0)
+        try:
+            drive_demo(self.feed.session_id, lambda: self.ended or worker.is_cancelled)
+        except (Nd7Error, OSError) as error:
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.say_error, error)
 
     def _find_pid(self) -> None:
         process = getattr(self.pane, "process", None)
@@ -164,8 +182,9 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
         self.show_bars()
 
     def _tick(self) -> None:
-        """Counts the seconds down."""
-        self.denials.reload()
+        """Counts the seconds down; when nothing is asked, nothing in the list changes by itself."""
+        if self.denials.asks():
+            self.denials.reload()
         self.show_bars()
 
     def resized(self) -> None:
@@ -231,7 +250,7 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
 
     def _begin_chord(self) -> None:
         self._pending = True
-        self._chosen = self.book.newest() or self.book.last_granted(time.time_ns())
+        self._chosen = Chosen.of(self.book)
         self._message_until = 0.0
         self.show_hints()
 
@@ -253,7 +272,7 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
     def perform_clicked(self, action: Action) -> None:
         """A click on a key after the prefix means the newest denial, as the chord does."""
         if action.context is Context.PREFIX:
-            self._chosen = self.book.newest() or self.book.last_granted(time.time_ns())
+            self._chosen = Chosen.of(self.book)
         self.perform(action)
 
     # --- what actions depend on
@@ -261,9 +280,7 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
     def facts(self, action: Action) -> Facts:
         """Returns what decides whether `action` can run."""
         if action.context is Context.PREFIX:
-            row = self._chosen if action.id in {"allow-newest", "deny-newest"} else None
-            if action.id == "allow-newest" and row is not None and not row.unread:
-                row = None
+            row = {"allow-newest": self._chosen.allow, "deny-newest": self._chosen.deny}.get(action.id)
         else:
             row = self.denials.current
         return self.facts_about(row)

@@ -17,6 +17,7 @@ from nd7tui.widgets.cells import clean, cut_middle, tilde
 
 if TYPE_CHECKING:
     from nd7tui.screens.board import Board
+    from nd7tui.screens.deciding import Chosen
     from nd7tui.screens.feed import Feed
     from nd7tui.widgets.agent_pane import AgentPane
     from nd7tui.widgets.bars import Bar
@@ -41,7 +42,7 @@ class SessionBars(Nd7Screen):
         exit_status: int | None
         exit_signal: int | None
         _pending: bool
-        _chosen: DenialRow | None
+        _chosen: Chosen
         _clipboard: str | None
 
         @property
@@ -125,10 +126,19 @@ class SessionBars(Nd7Screen):
         return pieces
 
     def _chord_pieces(self) -> list[Piece]:
-        row = self._chosen
+        """Returns the keys after the prefix, before them what allow and deny mean right now."""
+        allow, deny = self._chosen
         pieces = [Piece(f" {self.keymap.shown('prefix')} ", "strong")]
-        if row is not None:
-            what = f"{row.access.value} {cut_middle(tilde(clean(row.target), self.home), 30)}"
-            verb = "" if row.unread else "take back: "
-            pieces.append(Piece(f"[{verb}{what}] ", "warn"))
+        room = max(24, self.size.width - 60)
+        if allow is deny and allow is not None:
+            pieces.append(Piece(f"[{self._asked(allow, room)}] ", "warn"))
+        else:
+            room = room if allow is None or deny is None else room // 2
+            if allow is not None:
+                pieces.append(Piece(f"[allow again: {self._asked(allow, room)}] ", "warn"))
+            if deny is not None:
+                pieces.append(Piece(f"[take back: {self._asked(deny, room)}] ", "warn"))
         return [*pieces, *self.key_pieces([Context.PREFIX])[1:]]
+
+    def _asked(self, row: DenialRow, room: int) -> str:
+        return f"{row.access.value} {cut_middle(tilde(clean(row.target), self.home), room)}"

@@ -4,13 +4,15 @@ Rule: a row's state is computed from the log's frames and the rules in force, ne
 second UI that reads the same log and the same record shows the same. What only this screen knows is what has been read
 and since when a row is visible.
 
-Owns: rows, their merging, their state. Pure: frames, policies and times (Unix nanoseconds) come in.
+Owns: rows, their merging, their state, and which row a key means that names none. Pure: frames, policies and times
+(Unix nanoseconds) come in.
 A row that says "allowed" does not prove that the program tried again.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -26,6 +28,8 @@ SECOND = 1_000_000_000
 ARM_AFTER = SECOND // 2
 HISTORY = 50
 MOST_ROWS = 5000
+# What an editor writes beside the file that is meant: swap, backup, lock, probe and history files.
+_ASIDE = re.compile(rb"\.sw[a-z]$|~$|^4913$|^\.viminf|^\.#|^#.*#$|\.tmp$|^\.goutputstream-")
 LIVE = frozenset({Scope.ONCE, Scope.RUN, Scope.PROJECT})
 
 Key = tuple[str, bytes]
@@ -98,6 +102,11 @@ class DenialRow:
     def key(self) -> Key:
         """What tells it from the others."""
         return (self.access.value, self.raw)
+
+    @property
+    def aside(self) -> bool:
+        """Whether this is a file that editors make beside the one that is meant."""
+        return self.access is Access.WRITE and _ASIDE.search(os.path.basename(self.raw)) is not None
 
     @property
     def body(self) -> Body:
@@ -223,8 +232,31 @@ class DenialBook:
             row.unread = row.unread and row.ask_id is not None
 
     def newest(self) -> DenialRow | None:
-        """Returns the newest row that nobody has looked at and that is not noise."""
-        return next((row for row in self.rows() if row.unread), None)
+        """Returns the newest row that nobody has looked at and that is not noise.
+
+        A refused `:w` is followed by vim's swap, probe and backup files: they are taken only when there is no other.
+        """
+        unread = [row for row in self.rows() if row.unread]
+        return next((row for row in unread if not row.aside), unread[0] if unread else None)
+
+    def last_closed(self, now: int) -> DenialRow | None:
+        """Returns the row that the last decision of all shut (taken back, denied), so that it can be undone.
+
+        None when something was allowed after that: pressing allow twice must not open what was shut before.
+        """
+        closed = {rule.id: rule.at for rule in self.policy.live if rule.effect is Effect.DENY}
+        when = max((rule.at for rule in self.policy.live if rule.effect is Effect.ALLOW), default=0)
+        found = None
+        for row in self.rows(noise=True):
+            state, rule = self.state(row, now), self.verdict(row).rule
+            at = 0
+            if state is State.DENIED and rule is not None:
+                at = closed.get(rule.id, 0)
+            elif state is State.TAKEN_BACK:
+                at = self._gone[-1][1] if self._gone_rule(row) is self._gone[-1][0] else 0
+            if at > when:
+                found, when = row, at
+        return found
 
     def last_granted(self, now: int) -> DenialRow | None:
         """Returns the row whose grant is in force and was given last."""

@@ -73,6 +73,7 @@ def _end(stage: Stage) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nd7 tui demo", description="A scripted stand-in for an agent.")
     parser.add_argument("--fast", action="store_true", help="do not pause for reading")
+    parser.add_argument("--manual", action="store_true", help="leave the keys to you (in the UI, which else answers)")
     parser.add_argument("--wait", type=float, metavar="SECONDS", help="how long to wait for your key (default 20)")
     for name in ("--hook", "--exec", "--session", "--outside"):
         parser.add_argument(name, help=argparse.SUPPRESS)

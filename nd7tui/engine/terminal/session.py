@@ -10,6 +10,7 @@ Owns the pump between `PtyProcess` and `Engine`. Knows no widget. Belongs to the
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ FLOOD_PAUSE = 0.004
 """Seconds output waits after a full read budget, so that keys and painting get their turn."""
 
 EXIT_POLL = 0.1
-"""Seconds between looks whether the program ended while something else holds its pty."""
+"""Seconds between looks whether the program ended, where the kernel cannot tell by itself (no pidfd)."""
 
 GRACE = 5.0
 """Seconds from hang-up to SIGKILL in `terminate()`."""
@@ -79,6 +80,10 @@ class TerminalSession:
         self._last_frame = self._sync_since = 0.0
         self._reading = self._writing = self._closed = self.paused = False
         self._read_on()
+        # Something else may hold the pty when the program ends, so its end of file is no sign.
+        self._exit_fd = _pidfd(process.pid)
+        if self._exit_fd >= 0:
+            self._loop.add_reader(self._exit_fd, self._look_for_exit)
         self._look_for_exit()
 
     # --- towards the program
@@ -122,6 +127,7 @@ class TerminalSession:
             return
         self._closed = True
         self._stop()
+        self._forget_exit_fd()
         for handle in (self._frame, self._poll, self._kill):
             if handle is not None:
                 handle.cancel()
@@ -228,14 +234,21 @@ class TerminalSession:
             self._poll.cancel()
         if self._closed or self.ended:
             return
-        if self.process.poll() is None:
-            self._poll = self._loop.call_later(EXIT_POLL, self._look_for_exit)
-        else:
+        if self.process.poll() is not None:
             self._finish()
+        elif self._exit_fd < 0:
+            self._poll = self._loop.call_later(EXIT_POLL, self._look_for_exit)
+
+    def _forget_exit_fd(self) -> None:
+        if self._exit_fd >= 0:
+            self._loop.remove_reader(self._exit_fd)
+            os.close(self._exit_fd)
+            self._exit_fd = -1
 
     def _finish(self) -> None:
         """Takes what the program left in the pty, then tells of its end."""
         self._stop()
+        self._forget_exit_fd()
         for _ in range(_LEFTOVER_READS):  # descendants may hold the pty and print for ever
             if self.process.pump(self._feed) is not Pumped.BUDGET:
                 break
@@ -247,3 +260,11 @@ class TerminalSession:
         self.schedule()
         if self.process.exit is not None:
             self._on_exit(self.process.exit)
+
+
+def _pidfd(pid: int) -> int:
+    """Returns a descriptor that becomes readable when the process ends, -1 where there is none (macOS)."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
