@@ -37,6 +37,11 @@ def test_no_file_is_no_rules(home) -> None:
     assert config.load() == config.Config()
 
 
+def test_the_tables_of_the_ui_are_not_for_a_run_to_refuse(home) -> None:
+    write(home, '[defaults]\nhold_seconds = 3\n\n[keys]\nallow-newest = "ctrl+y"\n\n[ui]\ntheme = "nord"\n')
+    assert config.load() == config.Config(hold_seconds=3.0)
+
+
 def test_rules_hold_in_the_project_and_beneath(home) -> None:
     write(home, '[[project]]\npath = "~/app"\nrules = [{effect="allow", access="write", path="~/.npm/"}]\n')
     read = config.load()

@@ -140,6 +140,9 @@ def parse(content: bytes, home: str) -> Config:
         rules=reader.rules(defaults, "defaults") if defaults.has("rules") else (),
         projects=tuple(reader.project(value, f"project[{n}]") for n, value in enumerate(_tables(top))),
     )
+    for name in ("keys", "ui"):  # the UI's own; it says itself what is wrong with them
+        if top.has(name):
+            top.take(name)
     defaults.done()
     top.done()
     return config
