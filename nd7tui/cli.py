@@ -5,15 +5,17 @@ Rule: nothing heavy is imported here. `nd7 run` adds this file's cost to every p
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from nd7tui.engine.version import VERSION
 from nd7tui.errors import Nd7Error
 
-VERSION = "0.1.0"
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
 
 COMMANDS: dict[str, str] = {
     "tui": "start a program confined, in the text UI; without a program: the menu",
@@ -32,13 +34,23 @@ COMMANDS: dict[str, str] = {
 PROGRAM_COMMANDS = frozenset({"run", "tui"})
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that speaks in nd7's voice."""
+def _parser(name: str, configure: Callable[[argparse.ArgumentParser], None]) -> argparse.ArgumentParser:
+    """Returns the parser of a sub-command that declares its own options by `configure`."""
+    import argparse
 
-    def error(self, message: str) -> NoReturn:
-        print(f"nd7: {message}", file=sys.stderr)
-        print(f"nd7: hint: {self.prog} --help", file=sys.stderr)
-        raise SystemExit(2)
+    class Parser(argparse.ArgumentParser):
+        """An argument parser that speaks in nd7's voice."""
+
+        def error(self, message: str) -> NoReturn:
+            print(f"nd7: {message}", file=sys.stderr)
+            print(f"nd7: hint: {self.prog} --help", file=sys.stderr)
+            raise SystemExit(2)
+
+    parser = Parser(prog=f"nd7 {name}", description=COMMANDS[name], allow_abbrev=False)
+    configure(parser)
+    if name in PROGRAM_COMMANDS:
+        parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGS]")
+    return parser
 
 
 def _overview() -> str:
@@ -58,11 +70,10 @@ def _dispatch(argv: list[str]) -> int:
         print(f"nd7: no command {name!r}\nnd7: hint: nd7 --help", file=sys.stderr)
         return 2
     module = importlib.import_module(f"nd7tui.commands.{name}")
-    parser = _Parser(prog=f"nd7 {name}", description=COMMANDS[name], allow_abbrev=False)
-    module.configure(parser)
-    if name in PROGRAM_COMMANDS:
-        parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGS]")
-    return int(module.main(parser.parse_args(rest)))
+    if name == "run" and rest and rest[0][:1] not in {"", "-"}:
+        # No option at all, which is how programs are started: 8 ms without a parser.
+        return int(module.run(rest))
+    return int(module.main(_parser(name, module.configure).parse_args(rest)))
 
 
 def main() -> NoReturn:

@@ -19,3 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Runs the program; does not return when it died of a signal."""
     return jobs.end_like(start.run(options.from_arguments(args)))
+
+
+def run(argv: list[str]) -> int:
+    """Runs a program for which no option was given; otherwise as `main`."""
+    return jobs.end_like(start.run(options.without_any(argv)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 HOLD_SECONDS = 20.0
 MOST_HOLD_SECONDS = 3600.0
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 class Ask(StrEnum):
@@ -85,6 +84,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no notices on stderr")
 
 
+def without_any(argv: list[str]) -> RunOptions:
+    """Returns what a command line without an option means; `argv` is the program and its arguments, not empty."""
+    return RunOptions(argv=tuple(argv), session_id=new_session_id())
+
+
 def from_arguments(args: argparse.Namespace) -> RunOptions:
     """Checks the parsed words.
 
@@ -123,7 +127,9 @@ def checked_hold(seconds: float) -> float:
 
 def checked_session_id(text: str) -> str:
     """Returns `text` if it is a UUID; raises UsageError otherwise."""
-    if not _UUID.fullmatch(text):
+    import re
+
+    if not re.fullmatch(_UUID, text):
         raise UsageError(f"not a session id: {text!a:.80}", hint="a session id is a UUID")
     return text
 

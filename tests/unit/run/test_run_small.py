@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import argparse
 import re
 
 import pytest
 from run_fakes import request
 
-from nd7tui.engine.run import frames
+from nd7tui.engine.records import replace
+from nd7tui.engine.run import frames, options
 from nd7tui.engine.run.denials import Tell
 from nd7tui.engine.run.frames import Origin
 from nd7tui.engine.run.options import checked_hold, checked_session_id, new_session_id
@@ -77,3 +79,12 @@ def test_there_is_one_version():
     from nd7tui import cli
 
     assert cli.VERSION == VERSION
+
+
+def test_a_command_line_without_options_means_what_the_parser_says_of_it():
+    parser = argparse.ArgumentParser()
+    options.add_arguments(parser)
+    parser.add_argument("program", nargs=argparse.REMAINDER)
+    words = ["claude", "--fast", "--", "x"]
+    parsed = options.from_arguments(parser.parse_args(words))
+    assert replace(options.without_any(words), session_id=parsed.session_id) == parsed
