@@ -377,14 +377,18 @@ class Policy:
 
     @cached_property
     def _worst_beneath(self) -> dict[tuple[Access, bytes], Verdict]:
-        """For every path that has rules strictly beneath it: the strictest verdict among what those speak of."""
+        """For every path with rules strictly beneath it: the strictest of their verdicts, unless it is *allow*."""
         worst: dict[tuple[Access, bytes], Verdict] = {}
         for rule in self.never + self.live + self.default:
             if isinstance(rule.target, PathTarget) and rule.target.path != b"/":
                 verdict = self._verdict_at(rule, rule.target)
+                if verdict.effect is Effect.ALLOW:
+                    continue  # stricter than nothing
                 for above in _chain(split(rule.target.path)[0]):
                     known = worst.get((rule.access, above))
-                    worst[rule.access, above] = verdict if known is None else _stricter(known, verdict)
+                    if known is not None and _stricter(known, verdict) is known:
+                        break  # what is known here is known to everything above
+                    worst[rule.access, above] = verdict
         return worst
 
     def _verdict_at(self, rule: Rule, target: PathTarget) -> Verdict:

@@ -110,7 +110,7 @@ class _Run:
         self._fast = options.fast or configured.mode == "fast"
         self._dir = os.path.join(paths.runs_dir(), str(os.getpid()))
         self._tmp = tmp_directories(plan.env, plan.home)
-        # Without the other names of mounts: `launch.start` adds them for itself.
+        # Without the other names of mounts, which are no lines of the tables.
         self._floor = configured.apply(self._surroundings(), os.fsencode(plan.project))
         self._record = self._described()
 
@@ -157,9 +157,10 @@ class _Run:
         signals = jobs.Signals()
         self._stack.callback(signals.close)
         jobs.become_subreaper()
-        live = LiveRules(launch.with_aliases(self._floor), self._record.rules)
+        floor = launch.with_aliases(self._floor)
+        live = LiveRules(floor, self._record.rules)
         hasher = Hasher(self._plan.exe)
-        started = self._launch(chains)
+        started = self._launch(floor, chains)
         job = jobs.Job(started.pid)
         supervisor = self._supervisor(_Parts(started, job, signals, live, chains), hasher)
         self._tell_start(chains, job, hasher)
@@ -210,15 +211,15 @@ class _Run:
         except OSError as error:
             raise RefusedError(f"the run's directory cannot be made: {_reason(error)}") from error
 
-    def _launch(self, chains: Chains) -> launch.Started:
+    def _launch(self, floor: Policy, chains: Chains) -> launch.Started:
         try:
-            return self._launched()
+            return self._launched(floor)
         except Nd7Error as error:
             body = frames.run_end(os.getpid(), error.exit_code, None, 0, 0)
             chains.own.append(SUPERVISOR, "run_end", body | {"error": str(error)})
             raise
 
-    def _launched(self) -> launch.Started:
+    def _launched(self, floor: Policy) -> launch.Started:
         plan = self._plan
         env = plan.env | {"ND7_SESSION": plan.session_id, "ND7_RUN": str(os.getpid())}
         if env.get("PWD") and plan.cwd != os.getcwd():
@@ -227,9 +228,10 @@ class _Run:
             list(plan.argv),
             env,
             plan.cwd,
-            self._floor.with_live((*self._floor.live, *self._record.rules)),
+            floor.with_live((*floor.live, *self._record.rules)),
             rules_path=os.path.join(self._dir, directory.RECORD),
             fast=self._fast,
+            aliased=True,
         )
 
     def _supervisor(self, parts: _Parts, hasher: Hasher) -> Supervisor:

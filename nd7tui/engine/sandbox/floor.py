@@ -128,41 +128,70 @@ def _grant(ruleset: Ruleset, coverage: Coverage, access: Access, path: bytes, in
 
 def _grants(policy: Policy, access: Access) -> Iterator[tuple[bytes, os.stat_result]]:
     """Yields the largest existing paths that policy allows whole."""
-    tops = _rule_tops(policy, access)
-    queue = [b"/"]
+    named = _Named(policy, access)
+    queue = [(b"/", False)]
     while queue:
-        path = queue.pop()
+        path, is_allowed = queue.pop()
         try:
             info = os.stat(path, follow_symlinks=False)
         except OSError:
             continue
         if stat.S_ISLNK(info.st_mode):
             continue  # the target is granted under its own name
-        if policy.decide_tree(access, path).effect is Effect.ALLOW:
+        if is_allowed or policy.decide_tree(access, path).effect is Effect.ALLOW:
             yield path, info
-        elif path in tops and stat.S_ISDIR(info.st_mode):
-            queue.extend(_children(path, policy, access, tops))
+        elif path in named.tops and stat.S_ISDIR(info.st_mode):
+            queue.extend(_children(path, policy, access, named))
 
 
-def _rule_tops(policy: Policy, access: Access) -> set[bytes]:
-    """Returns every strict ancestor of a rule's path."""
-    tops: set[bytes] = set()
-    for rule in (*policy.default, *policy.live, *policy.never):
-        if rule.access is access and isinstance(rule.target, PathTarget):
-            path = rule.target.path
-            while path != b"/":
-                path = split(path)[0]
-                tops.add(path)
-    return tops
+class _Named:
+    """Where the rules for `access` speak of something by name.
+
+    Attributes:
+        tops: Every strict ancestor of a rule's path.
+        paths: The rules' paths, patterns left out.
+        patterned: The directories that a pattern speaks of children of.
+    """
+
+    def __init__(self, policy: Policy, access: Access) -> None:
+        self.tops: set[bytes] = set()
+        self.paths: set[bytes] = set()
+        self.patterned: set[bytes] = set()
+        for rule in (*policy.default, *policy.live, *policy.never):
+            if rule.access is access and isinstance(rule.target, PathTarget):
+                self._add(rule.target)
+
+    def _add(self, target: PathTarget) -> None:
+        path = target.path
+        if target.glob:
+            self.patterned.add(split(path)[0])
+        else:
+            self.paths.add(path)
+        while path != b"/":
+            path = split(path)[0]
+            if path in self.tops:
+                break
+            self.tops.add(path)
 
 
-def _children(path: bytes, policy: Policy, access: Access, tops: set[bytes]) -> Iterator[bytes]:
+def _children(path: bytes, policy: Policy, access: Access, named: _Named) -> Iterator[tuple[bytes, bool]]:
+    """Yields the entries to look at, each with whether policy allows it whole for sure.
+
+    What no rule names, neither itself nor anything beneath, is allowed exactly if its directory is.
+    """
     stem = path.rstrip(b"/") + b"/"
     try:
         names = os.listdir(path)
     except OSError:
         return  # what we cannot list we cannot grant
+    rest = policy.decide_path(access, path).effect is Effect.ALLOW
+    by_name = path in named.patterned
     for name in names:
         child = stem + name
-        if child in tops or policy.decide_path(access, child).effect is Effect.ALLOW:
-            yield child
+        if child in named.tops:
+            yield child, False
+        elif by_name or child in named.paths:
+            if policy.decide_path(access, child).effect is Effect.ALLOW:
+                yield child, True
+        elif rest:
+            yield child, True

@@ -71,7 +71,7 @@ def with_aliases(policy: Policy) -> Policy:
         found = list(rules)
         for rule in rules:
             if rule.effect is not Effect.ALLOW and isinstance(rule.target, PathTarget):
-                for number, alias in enumerate(mounts.aliases(rule.target.path, table)):
+                for number, alias in enumerate(table.aliases(rule.target.path)):
                     target = PathTarget(alias, rule.target.glob)
                     found.append(replace(rule, target=target, id=f"{rule.id}~{number}"))
         return tuple(found)
@@ -88,6 +88,7 @@ def start(
     rules_path: str | None = None,
     fast: bool = False,
     floor_policy: Policy | None = None,
+    aliased: bool = False,
 ) -> Started:
     """Starts `argv` confined.
 
@@ -99,18 +100,21 @@ def start(
         rules_path: See `Gate`.
         fast: Opens that only read are not asked about.
         floor_policy: What the floor is made from when it is not `policy` itself.
+        aliased: `policy` comes from `with_aliases` already.
 
     Raises:
         RefusedError: The program cannot be found or run, or the kernel refused a step.
     """
     program = find_program(argv[0], env.get("PATH", os.defpath), cwd)
-    policy = with_aliases(policy)
+    if not aliased:
+        policy = with_aliases(policy)
     ruleset, coverage = floor.build(floor_policy or policy, os.fsencode(cwd))
     with ruleset:
         pid, listener = _spawn(program, argv, env, cwd, ruleset, seccomp_filter.assemble(fast=fast))
     tree = Tree(os.getpid(), pid)
     ground = Ground(policy, coverage, tree)
-    ground.set_policy(policy)
+    if floor_policy is not None:  # a floor made from the policy itself grants nothing that it refuses
+        ground.set_policy(policy)
     return Started(pid, Gate(Listener(listener), ground, rules_path), tree)
 
 

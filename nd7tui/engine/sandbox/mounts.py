@@ -7,11 +7,7 @@ Source: proc_pid_mountinfo(5).
 
 from __future__ import annotations
 
-import re
-
 from nd7tui.engine.records import dataclass
-
-_ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +25,53 @@ def parse(text: bytes) -> list[Mount]:
     return [Mount(f[2], _plain(f[3]), _plain(f[4])) for f in fields if len(f) > 4]
 
 
-def read() -> list[Mount]:
+def read() -> Mounts:
     """Returns the mounts this process sees."""
     with open("/proc/self/mountinfo", "rb") as file:
-        return parse(file.read())
+        return Mounts(parse(file.read()))
 
 
-def aliases(path: bytes, mounts: list[Mount]) -> list[bytes]:
-    """Returns the other paths under which the canonical `path` can be reached, in the order of the mounts."""
-    home = _mount_of(path, mounts)
-    if home is None:
-        return []
-    inner = _join(home.root, _below(path, home.point))
-    found = []
-    for mount in mounts:
-        if mount is not home and mount.device == home.device and _beneath(inner, mount.root):
-            alias = _join(mount.point, _below(inner, mount.root))
-            # An alias that a later mount hides is not a way in, but refusing it costs nothing.
-            if alias != path:
-                found.append(alias)
-    return found
+class Mounts:
+    """The mounts, ready to be asked about many paths.
+
+    Args:
+        mounts: In the order of mountinfo.
+    """
+
+    def __init__(self, mounts: list[Mount]) -> None:
+        # Of several at one point the last one mounted is seen.
+        self._at = {mount.point: mount for mount in mounts}
+        self._of: dict[bytes, list[Mount]] = {}
+        for mount in mounts:
+            self._of.setdefault(mount.device, []).append(mount)
+
+    def aliases(self, path: bytes) -> list[bytes]:
+        """Returns the other paths under which the canonical `path` can be reached, in the order of the mounts."""
+        home = self._mount_of(path)
+        if home is None or len(self._of[home.device]) == 1:
+            return []
+        inner = _join(home.root, _below(path, home.point))
+        found = []
+        for mount in self._of[home.device]:
+            if mount is not home and _beneath(inner, mount.root):
+                alias = _join(mount.point, _below(inner, mount.root))
+                # An alias that a later mount hides is not a way in, but refusing it costs nothing.
+                if alias != path:
+                    found.append(alias)
+        return found
+
+    def _mount_of(self, path: bytes) -> Mount | None:
+        while (found := self._at.get(path)) is None and path not in {b"/", b""}:
+            path = path[: path.rindex(b"/")] or b"/"
+        return found
 
 
 def _plain(text: bytes) -> bytes:
-    return _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), text)
+    if b"\\" not in text:
+        return text
+    import re
+
+    return re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), text)
 
 
 def _beneath(path: bytes, top: bytes) -> bool:
@@ -65,11 +84,3 @@ def _below(path: bytes, top: bytes) -> bytes:
 
 def _join(top: bytes, rest: bytes) -> bytes:
     return top if not rest else top.rstrip(b"/") + b"/" + rest
-
-
-def _mount_of(path: bytes, mounts: list[Mount]) -> Mount | None:
-    best: Mount | None = None
-    for mount in mounts:  # of several at one point the last one mounted is seen
-        if _beneath(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
-            best = mount
-    return best
