@@ -381,13 +381,18 @@ class Policy:
         worst: dict[tuple[Access, bytes], Verdict] = {}
         for rule in self.never + self.live + self.default:
             if isinstance(rule.target, PathTarget) and rule.target.path != b"/":
+                # What is known of one directory is known, at least as strict, of everything above.
+                parent = split(rule.target.path)[0]
+                known = worst.get((rule.access, parent))
+                if known is not None and known.effect is Effect.DENY:
+                    continue
                 verdict = self._verdict_at(rule, rule.target)
                 if verdict.effect is Effect.ALLOW:
-                    continue  # stricter than nothing
-                for above in _chain(split(rule.target.path)[0]):
+                    continue
+                for above in _chain(parent):
                     known = worst.get((rule.access, above))
                     if known is not None and _stricter(known, verdict) is known:
-                        break  # what is known here is known to everything above
+                        break
                     worst[rule.access, above] = verdict
         return worst
 
