@@ -138,21 +138,41 @@ def _rebind(function: Any, old: type, new: type) -> None:
 
 
 def _init(cls: type, fields: dict[str, _Field], frozen: bool) -> Any:
+    """Returns an `__init__` that is compiled when the first instance is made: most classes of a run have none."""
+    _check_order(cls, fields)
+
+    def __init__(self: Any, *args: Any, **values: Any) -> None:  # noqa: N807
+        made = _compiled_init(cls, fields, frozen)
+        owner: Any
+        for owner in type(self).__mro__:
+            if owner.__dict__.get("__init__") is __init__:
+                owner.__init__ = made
+        made(self, *args, **values)
+
+    return __init__
+
+
+def _check_order(cls: type, fields: dict[str, _Field]) -> None:
+    optional = False
+    for name, made in fields.items():
+        if made.default is not MISSING or made.factory is not MISSING:
+            optional = True
+        elif optional:
+            raise TypeError(f"{cls.__name__}.{name}: a field without a default after one with")
+
+
+def _compiled_init(cls: type, fields: dict[str, _Field], frozen: bool) -> Any:
     names: dict[str, Any] = {"MISSING": MISSING, "put": object.__setattr__}
-    parameters, lines, optional = [], [], False
+    parameters, lines = [], []
     for name, made in fields.items():
         value = name
         if made.factory is not MISSING:
             names[f"_f_{name}"] = made.factory
             parameters.append(f"{name}=MISSING")
             value = f"_f_{name}() if {name} is MISSING else {name}"
-            optional = True
         elif made.default is not MISSING:
             names[f"_d_{name}"] = made.default
             parameters.append(f"{name}=_d_{name}")
-            optional = True
-        elif optional:
-            raise TypeError(f"{cls.__name__}.{name}: a field without a default after one with")
         else:
             parameters.append(name)
         lines.append(f"put(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
