@@ -9,9 +9,9 @@ Source: socket(7), cmsg(3), Linux 6.18 net/socket.c, net/core/scm.c, net/ipv4/ip
 
 from __future__ import annotations
 
+import _socket as socket  # the same calls; `socket` takes 4 ms to make enums of all constants
 import ctypes
 import errno
-import socket
 import struct
 
 from nd7tui.engine.records import dataclass
