@@ -11,6 +11,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.defaults import Layout, policy_for
+from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Rule, Scope
+from nd7tui.engine.run import jobs
 from nd7tui.engine.sandbox import launch
 
 if TYPE_CHECKING:
@@ -30,6 +33,11 @@ if TYPE_CHECKING:
 
 USER = "nd7attack"
 PYTHON = "/usr/bin/python3"
+
+
+def live(effect: Effect, access: Access, path: os.PathLike[str] | str) -> Rule:
+    """Returns a rule as a person makes it while the run goes on."""
+    return Rule(effect, access, PathTarget(os.fsencode(path)), Scope.RUN, "test", 0, f"t-{effect}-{access}-{path}")
 
 
 @dataclass
@@ -87,15 +95,32 @@ class Arena:
         self,
         *argv: str,
         policy: Policy | None = None,
+        live: tuple[Rule, ...] = (),
         on_denied: Callable[[Gate, Request], bool] | None = None,
         on_start: Callable[[launch.Started], None] | None = None,
         prepare: Callable[[], None] | None = None,
+        prepare_as_user: Callable[[], None] | None = None,
         fast: bool = False,
         seconds: float = 60.0,
     ) -> Result:
-        """Runs `argv` confined; `on_denied` returns True when it has answered the call itself."""
+        """Runs `argv` confined.
+
+        Args:
+            argv: The program and its arguments.
+            policy: What the floor is made from and what holds; by default the arena's.
+            live: Rules that come after the start, so that the floor knows nothing of them: one that refuses what the
+                floor grants makes the run strict, which is asserted.
+            on_denied: Told of what is refused; returns True when it has answered the call itself.
+            on_start: Called in the supervisor once the program is started.
+            prepare: Called as root in what becomes the supervisor.
+            prepare_as_user: The same, after the change of user.
+            fast: See `launch.start`.
+            seconds: When it is ended.
+        """
         report = self.top / f"report-{time.monotonic_ns()}"
         out, err = os.pipe(), os.pipe()  # small outputs: both fit into a pipe
+        for fd in (*out, *err):
+            os.fchown(fd, self.uid, self.gid)  # /dev/stdout opens the pipe again, which asks for its owner
         pid = os.fork()
         if pid == 0:
             status = 70
@@ -112,7 +137,12 @@ class Arena:
                     os.setuid(self.uid)
                     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as after an exec by this user
                 os.umask(0o022)
-                status = self._serve(argv, policy or self.policy(), on_denied, on_start, found, fast, seconds)
+                if prepare_as_user:
+                    prepare_as_user()
+                signals = jobs.Signals()  # gives the program the dispositions and the mask that `nd7 run` gives it
+                started = self._start(argv, policy or self.policy(), live, fast)
+                signals.close()
+                status = self._serve(started, on_denied, on_start, found, seconds)
             except BaseException as error:  # noqa: BLE001
                 import traceback
 
@@ -128,9 +158,16 @@ class Arena:
             os.waitstatus_to_exitcode(status), _drain(out[0]), _drain(err[0]), denials, time.monotonic() - began
         )
 
-    def _serve(self, argv, policy, on_denied, on_start, found, fast, seconds) -> int:
+    def _start(self, argv, policy, live, fast) -> launch.Started:
         env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
+        jobs.become_subreaper()
         started = launch.start(list(argv), env, str(self.project), policy, fast=fast)
+        if live:
+            started.gate.set_policy(launch.with_aliases(policy).with_live(live))
+            assert started.gate._ground.strict, "these live rules refuse nothing of the floor"
+        return started
+
+    def _serve(self, started, on_denied, on_start, found, seconds) -> int:
         if on_start:
             on_start(started)
         wake, _ = os.pipe()
@@ -149,9 +186,17 @@ class Arena:
             pid, status = os.waitpid(started.pid, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status) & 0xFF
-        os.kill(started.pid, 9)
+        os.kill(started.pid, signal.SIGKILL)
         print("confine: out of time", flush=True)
         return 99
+
+    def bare(self, code: str) -> str:
+        """Runs `code` as the same user without the sandbox and returns its output: shows that the attack is one."""
+        done = subprocess.run(
+            ["sh", "-c", code], user=self.uid, group=self.gid, extra_groups=[], cwd=self.project, capture_output=True,
+            env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home)}, check=False, timeout=60,
+        )  # fmt: skip
+        return done.stdout.decode(errors="replace")
 
     def python(self, code: str, **how) -> Result:
         return self.run(PYTHON, "-c", code, **how)
@@ -160,11 +205,14 @@ class Arena:
         return self.run("sh", "-c", code, **how)
 
     def c(self, code: str, *args: str, **how) -> Result:
+        return self.run(self.build(code), *args, **how)
+
+    def build(self, code: str) -> str:
         program = self.top / f"prog-{time.monotonic_ns()}"
         source = program.with_suffix(".c")
         source.write_text(code)
         subprocess.run(["gcc", "-O1", "-pthread", "-o", str(program), str(source)], check=True, capture_output=True)
-        return self.run(str(program), *args, **how)
+        return str(program)
 
 
 def _drain(fd: int) -> str:

@@ -236,7 +236,7 @@ DEVICES = (
     "urandom",
     "tty",
     "ptmx",
-    "pts",
+    "pts/ptmx",  # the terminals themselves: those of the run, told by who holds them (sandbox/terminals.py)
     "shm",
     "fd",
     "stdin",
@@ -379,6 +379,9 @@ def _never(layout: Layout) -> tuple[Rule, ...]:
     rules.add(Effect.DENY, "nd7's own files", PathTarget(join(layout.home, ".nd7")), *BOTH)
     # nd7-exec and the hook client read the live rules of their own run.
     rules.add(Effect.ALLOW, "this run's own directory", PathTarget(layout.run_dir), Access.READ)
+    # Who can open a file can hold its lock for ever, and no rule could be changed any more.
+    for lock in (join(layout.run_dir, "record.lock"), join(layout.home, ".config/nd7/config.toml.lock")):
+        rules.add(Effect.DENY, "who holds nd7's locks stops it", PathTarget(lock), Access.READ)
     rules.add(Effect.DENY, "nd7's configuration", PathTarget(join(layout.home, ".config/nd7")), Access.WRITE)
     rules.add(Effect.DENY, "nd7's logs", PathTarget(layout.state_dir), Access.WRITE)
     rules.under(Effect.DENY, layout.home, {"the agent's configuration": AGENT_CONFIGURATION}, Access.WRITE)

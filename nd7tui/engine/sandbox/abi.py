@@ -120,6 +120,7 @@ _TABLE: dict[str, tuple[int, int]] = {
     "socket": (41, 198),
     "socketpair": (53, 199),
     "setsockopt": (54, 208),
+    "prlimit64": (302, 261),
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
     "init_module": (175, 105),
@@ -174,6 +175,9 @@ SECCOMP_ADDFD_FLAG_SEND = 2  # Linux 5.14
 
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAPBSET_DROP = 24
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+LINUX_CAPABILITY_VERSION_3 = 0x20080522
 PIDFD_THREAD = os.O_EXCL  # Linux 6.9
 
 # openat2(2)

@@ -77,6 +77,21 @@ _REFUSED_IOCTLS = (
     0x40086602,  # FS_IOC_SETFLAGS: works on read-only descriptors
     0x401C5820,  # FS_IOC_FSSETXATTR
     0x40806685,  # FS_IOC_ENABLE_VERITY: freezes a file for good
+    # More that works on read-only descriptors and that Landlock does not ask about.
+    0x40087602,  # FS_IOC_SETVERSION
+    0x800C6613,  # FS_IOC_SET_ENCRYPTION_POLICY, on empty directories
+    0x40047211,  # FAT_IOCTL_SET_ATTRIBUTES
+    # btrfs, bcachefs: a snapshot of a subvolume of one's own (a home) shows what is in it under new names.
+    0x50009401,  # BTRFS_IOC_SNAP_CREATE
+    0x50009417,  # BTRFS_IOC_SNAP_CREATE_V2
+    0x5000940E,  # BTRFS_IOC_SUBVOL_CREATE
+    0x50009418,  # BTRFS_IOC_SUBVOL_CREATE_V2
+    0x5000940F,  # BTRFS_IOC_SNAP_DESTROY
+    0x5000943F,  # BTRFS_IOC_SNAP_DESTROY_V2
+    0x4008941A,  # BTRFS_IOC_SUBVOL_SETFLAGS
+    0xC0C89425,  # BTRFS_IOC_SET_RECEIVED_SUBVOL
+    0x4020BC10,  # BCH_IOCTL_SUBVOLUME_CREATE
+    0x4020BC11,  # BCH_IOCTL_SUBVOLUME_DESTROY
 )
 # A source route sends traffic for an allowed address by way of another host: (level, option).
 # IP_OPTIONS; IPV6_RTHDR, IPV6_2292RTHDR, IPV6_2292PKTOPTIONS
@@ -151,9 +166,10 @@ def _send_message(asm: _Assembler, flags_arg: int) -> None:
 def _ioctl(asm: _Assembler) -> None:
     asm.load_arg(1)  # the kernel looks at the low 32 bits only
     for command in _REFUSED_IOCTLS:
-        asm.op(_JEQ_K, command, 0, 1)
-        asm.ret(_refuse(errno.EPERM))
+        asm.op(_JEQ_K, command, "ioctl refused", 0)
     asm.ret(_ALLOW)
+    asm.label("ioctl refused")
+    asm.ret(_refuse(errno.EPERM))
 
 
 def _setsockopt(asm: _Assembler) -> None:
@@ -163,6 +179,18 @@ def _setsockopt(asm: _Assembler) -> None:
         asm.load_arg(2)
         asm.op(_JEQ_K, option, 0, 1)
         asm.ret(_refuse(errno.EPERM))
+    asm.ret(_ALLOW)
+
+
+def _prlimit(asm: _Assembler) -> None:
+    # The limits of any process of the user, the supervisor among them, can be taken down to where it cannot work.
+    asm.load_arg(0)
+    asm.op(_JEQ_K, 0, "limits", 0)
+    for high in (False, True):
+        asm.load_arg(2, high=high)
+        asm.op(_JEQ_K, 0, 1, 0)
+        asm.ret(_refuse(errno.EPERM))
+    asm.label("limits")
     asm.ret(_ALLOW)
 
 
@@ -223,6 +251,7 @@ def assemble(*, fast: bool = False) -> bytes:
         "sendmmsg": lambda: _send_message(asm, 3),
         "ioctl": lambda: _ioctl(asm),
         "setsockopt": lambda: _setsockopt(asm),
+        "prlimit64": lambda: _prlimit(asm),
         "clone": lambda: _clone(asm, _CLONE_NEW),
         "unshare": lambda: _clone(asm, _CLONE_NEW | _CLONE_NEWTIME),
         "socket": lambda: _socket(asm),
@@ -233,13 +262,17 @@ def assemble(*, fast: bool = False) -> bytes:
             asm.op(_JEQ_K, abi.NR[name], name, 0)
     for name in NOTIFIED:
         if name in abi.NR and name not in checks:
-            asm.op(_JEQ_K, abi.NR[name], 0, 1)
-            asm.ret(_NOTIFY)
+            asm.op(_JEQ_K, abi.NR[name], "notify", 0)
     for name, error in REFUSED.items():
         if name in abi.NR:
-            asm.op(_JEQ_K, abi.NR[name], 0, 1)
-            asm.ret(_refuse(error))
+            asm.op(_JEQ_K, abi.NR[name], f"refuse {error}", 0)
     asm.ret(_ALLOW)
+    # A jump reaches 255 instructions: what is shared comes before what is long.
+    asm.label("notify")
+    asm.ret(_NOTIFY)
+    for error in sorted(set(REFUSED.values())):
+        asm.label(f"refuse {error}")
+        asm.ret(_refuse(error))
     for name, check in checks.items():
         if name in abi.NR:
             asm.label(name)

@@ -165,6 +165,7 @@ def _confine(ruleset: Ruleset, code: bytes, up: int, down: int) -> None:
     abi.syscall(abi.NR["prctl"], abi.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if os.geteuid() == 0:
         _drop_capabilities()
+    _inherit_no_capabilities()
     ruleset.restrict()
     os.close(ruleset.fileno())
     listener = _install(code)
@@ -189,6 +190,18 @@ def _drop_capabilities() -> None:
                 abi.syscall(abi.NR["prctl"], abi.PR_CAPBSET_DROP, capability, 0, 0, 0)
             except OSError:
                 break  # beyond the kernel's last one
+
+
+def _inherit_no_capabilities() -> None:
+    """Empties the sets that pass what was dropped on to the program: its exec adds them to what is bounded."""
+    abi.syscall(abi.NR["prctl"], abi.PR_CAP_AMBIENT, abi.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = ctypes.create_string_buffer(struct.pack("=Ii", abi.LINUX_CAPABILITY_VERSION_3, 0), 8)
+    data = ctypes.create_string_buffer(24)
+    abi.syscall(abi.NR["capget"], ctypes.addressof(header), ctypes.addressof(data))
+    words = list(struct.unpack("=6I", data.raw))
+    words[2] = words[5] = 0
+    data = ctypes.create_string_buffer(struct.pack("=6I", *words), 24)
+    abi.syscall(abi.NR["capset"], ctypes.addressof(header), ctypes.addressof(data))
 
 
 def _install(code: bytes) -> int:

@@ -18,6 +18,7 @@ from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.sandbox import abi
 from nd7tui.engine.sandbox.outcome import Errno, Value
 from nd7tui.engine.sandbox.resolve import Place, fail
+from nd7tui.engine.sandbox.terminals import Terminals, is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ class Metadata:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
+        self._terminals = Terminals(ground.tree)
 
     def by_path(
         self, call: Call, dirfd: int, addr: int, action: Callable[[Place], None], *, follow: bool, empty: bool = False
@@ -54,7 +56,8 @@ class Metadata:
     def _act(self, call: Call, place: Place, action: Callable[[Place], None]) -> Outcome:
         try:
             # What has no name left can be reached by nobody who does not hold it already.
-            if place.path.startswith(b"/") and os.fstat(place.fd).st_nlink > 0:
+            info = os.fstat(place.fd)
+            if place.path.startswith(b"/") and info.st_nlink > 0 and not self._own_terminal(info):
                 verdict = self._ground.policy.decide_path(Access.WRITE, place.path)
                 if verdict.effect is not Effect.ALLOW:
                     return call.refuse(Access.WRITE, "path", place.path, verdict)
@@ -65,6 +68,9 @@ class Metadata:
             return Value(0)
         finally:
             place.close()
+
+    def _own_terminal(self, info: os.stat_result) -> bool:
+        return stat.S_ISCHR(info.st_mode) and is_terminal(info.st_rdev) and self._terminals.belongs(info.st_rdev)
 
 
 def chmod(mode: int) -> Callable[[Place], None]:

@@ -1,7 +1,8 @@
 """The system calls that make, remove and rename directory entries.
 
 Rule: both sides of a rename are decided about with everything beneath them, since a directory carries its contents to
-new names. What exists already or does not exist fails as it would without nd7, before policy is asked.
+new names. A new name may be readable where the old one is not, so what may not be read stays where it is. What exists
+already or does not exist fails as it would without nd7, before policy is asked.
 Source: the manual pages of the calls; path_resolution(7).
 """
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from nd7tui.engine.sandbox.call import Call
     from nd7tui.engine.sandbox.ground import Ground
-    from nd7tui.engine.sandbox.outcome import Outcome
+    from nd7tui.engine.sandbox.outcome import Outcome, Refused
 
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 
@@ -42,7 +43,9 @@ class Names:
         kind = stat.S_IFMT(mode & 0xFFFF)
         if kind not in {0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK}:
             return Errno(errno.EPERM)
-        return self._make(call, dirfd, path, lambda e: os.mknod(e.name, mode & 0xFFFF, device, dir_fd=e.parent.fd))
+        # Unlike mkdir, a file in the place of a directory may stand for all of it (`.git`).
+        act = lambda e: os.mknod(e.name, mode & 0xFFFF, device, dir_fd=e.parent.fd)  # noqa: E731
+        return self._make(call, dirfd, path, act, tree=True)
 
     def symlink(self, call: Call, text: bytes, dirfd: int, path: bytes) -> Outcome:
         """Makes a symbolic link: it may stand for a whole tree of protected names."""
@@ -96,11 +99,24 @@ class Names:
                     return Errno(errno.ENOENT)
                 if flags & _RENAME_NOREPLACE and target.info() is not None:
                     return Errno(errno.EEXIST)
-                return self._act(call, [source, target], lambda: _rename(source, target, flags), tree=True)
+                carried = [source, target] if flags & _RENAME_EXCHANGE else [source]
+                refused = self._unreadable(call, carried)
+                if refused is not None:
+                    return refused
+                needed = (Access.READ, Access.WRITE)
+                act = lambda: _rename(source, target, flags)  # noqa: E731
+                return self._act(call, [source, target], act, tree=True, needed=needed)
             finally:
                 target.close()
         finally:
             source.close()
+
+    def _unreadable(self, call: Call, carried: list[Entry]) -> Refused | None:
+        for entry in carried:
+            verdict = self._ground.policy.decide_tree(Access.READ, entry.path)
+            if verdict.effect is not Effect.ALLOW:
+                return call.refuse(Access.READ, "path", entry.path, verdict)
+        return None
 
     def link(self, call: Call, old: tuple[int, bytes], new: tuple[int, bytes], flags: int) -> Outcome:
         """Makes a hard link: another way to the same file, so both names must be allowed to read and write."""
@@ -136,7 +152,7 @@ class Names:
         def act() -> None:
             os.link(source.magic, entry.name, dst_dir_fd=entry.parent.fd, follow_symlinks=True)
 
-        return self._act(call, [entry], act, may_continue=covered)
+        return self._act(call, [entry], act, tree=True, may_continue=covered)
 
     def truncate(self, call: Call, path: bytes, length: int) -> Outcome:
         """Truncates a file by name."""
@@ -147,7 +163,7 @@ class Names:
                 return call.refuse(Access.WRITE, "path", place.path, verdict)
             if self._ground.may_continue([Access.WRITE], place.path):
                 return CONTINUE
-            return self._do(call, lambda: os.truncate(place.magic, length))
+            return self._do(call, lambda: _truncate(place, _signed(length)))
         finally:
             place.close()
 
@@ -160,6 +176,7 @@ class Names:
         tree: bool = False,
         mask: bool = False,
         may_continue: bool = True,
+        needed: tuple[Access, ...] = (Access.WRITE,),
     ) -> Outcome:
         policy = self._ground.policy
         decide = policy.decide_tree if tree else policy.decide_path
@@ -168,7 +185,7 @@ class Names:
             if verdict.effect is not Effect.ALLOW:
                 other = next((e.path for e in entries if e is not entry), None)
                 return call.refuse(Access.WRITE, "path", entry.path, verdict, errno.EACCES, other)
-        if may_continue and all(self._ground.may_continue([Access.WRITE], entry.parent.path) for entry in entries):
+        if may_continue and all(self._ground.may_continue(needed, entry.parent.path) for entry in entries):
             return CONTINUE
         return self._do(call, action, mask=mask)
 
@@ -184,6 +201,24 @@ class Names:
             if before is not None:
                 os.umask(before)
         return Value(0)
+
+
+def _signed(length: int) -> int:
+    return length - (1 << 64) if length >> 63 else length
+
+
+def _truncate(place: Place, length: int) -> None:
+    kind = stat.S_IFMT(os.fstat(place.fd).st_mode)
+    if kind != stat.S_IFREG:
+        raise fail(errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL)
+    if length < 0:
+        raise fail(errno.EINVAL)
+    # By an open that does not wait: truncate(2) itself would, where somebody holds a lease.
+    fd = os.open(place.magic, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.ftruncate(fd, length)
+    finally:
+        os.close(fd)
 
 
 def _rename(source: Entry, target: Entry, flags: int) -> None:

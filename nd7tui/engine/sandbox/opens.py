@@ -8,17 +8,21 @@ Source: open(2), openat2(2), seccomp_unotify(2) (SECCOMP_IOCTL_NOTIF_ADDFD).
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import stat
 import struct
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.records import dataclass
-from nd7tui.engine.sandbox import abi
+from nd7tui.engine.sandbox import abi, patience
 from nd7tui.engine.sandbox.outcome import CONTINUE, Errno, Inject, Pending
+from nd7tui.engine.sandbox.procfs import asks_who_traces
 from nd7tui.engine.sandbox.resolve import Entry, Place, fail
+from nd7tui.engine.sandbox.terminals import Terminals, is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 _RESOLVE_KNOWN = 0x3F
 _TMPFILE = abi.O_TMPFILE & ~os.O_DIRECTORY
 _TTY = os.makedev(5, 0)
+_DELETED = b" (deleted)"
+_MOST_WAITING = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,8 @@ class Opens:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
+        self._terminals = Terminals(ground.tree)
+        self._slots = patience.Slots(_MOST_WAITING)
 
     def handle(self, call: Call) -> Outcome:
         """Returns the outcome of an open; raises OSError for the errno that the caller gets."""
@@ -123,28 +131,25 @@ class Opens:
             raise fail(errno.EEXIST)
         if kind == stat.S_IFLNK and not wanted.flags & abi.O_PATH:
             raise fail(errno.ELOOP)
-        if not place.path.startswith(b"/") or (info.st_nlink == 0 and kind != stat.S_IFDIR):
-            return self._nameless(call, wanted, place)
+        if _is_nameless(place, info):
+            return self._inject(call, wanted, place)
         accesses = wanted.accesses
         if kind == stat.S_IFDIR and Access.WRITE not in accesses:
             return CONTINUE if not self._ground.strict else self._inject(call, wanted, place)
         if kind == stat.S_IFDIR and not wanted.flags & _TMPFILE:
             raise fail(errno.EISDIR)
-        if self._own_process_file(place.path):
+        if self._own_process_file(place.path) or self._own_terminal(info):
             return self._inject(call, wanted, place)
+        path = _where_it_was(place, info)
         for access in accesses:
-            verdict = self._ground.policy.decide_path(access, place.path)
+            verdict = self._ground.policy.decide_path(access, path)
             if verdict.effect is not Effect.ALLOW:
-                return call.refuse(access, "path", place.path, verdict)
-        if self._ground.may_continue(accesses, place.path, in_memory=wanted.in_memory):
+                return call.refuse(access, "path", path, verdict)
+        if path is place.path and self._ground.may_continue(accesses, path, in_memory=wanted.in_memory):
             return CONTINUE
         if wanted.flags & os.O_DIRECTORY and kind != stat.S_IFDIR:
             raise fail(errno.ENOTDIR)
         return self._open_other(call, wanted, place, info)
-
-    def _nameless(self, call: Call, wanted: Wanted, place: Place) -> Outcome:
-        """Opens again what the caller already holds: a pipe, a memfd, a deleted file."""
-        return self._inject(call, wanted, place)
 
     def _own_process_file(self, path: bytes) -> bool:
         parts = path.split(b"/")
@@ -153,8 +158,13 @@ class Opens:
             return False
         return self._ground.tree.contains(int(parts[2]))
 
+    def _own_terminal(self, info: os.stat_result) -> bool:
+        return stat.S_ISCHR(info.st_mode) and is_terminal(info.st_rdev) and self._terminals.belongs(info.st_rdev)
+
     def _open_other(self, call: Call, wanted: Wanted, place: Place, info: os.stat_result) -> Outcome:
         kind = stat.S_IFMT(info.st_mode)
+        if asks_who_traces(place, info, self._ground.tree.contains):
+            raise fail(errno.EACCES)
         if kind == stat.S_IFSOCK:
             raise fail(errno.ENXIO)
         if kind == stat.S_IFIFO and not wanted.flags & os.O_NONBLOCK:
@@ -164,20 +174,52 @@ class Opens:
         return self._inject(call, wanted, place)
 
     def _inject(self, call: Call, wanted: Wanted, place: Place) -> Outcome:
-        keep = wanted.flags & ~(os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC)
-        return self._injected(call, wanted, lambda: os.open(place.magic, keep | os.O_NOCTTY, wanted.mode))
+        keep = wanted.flags & ~(os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC) | os.O_NOCTTY
+        try:
+            return self._injected(call, wanted, lambda flags: os.open(place.magic, keep | flags, wanted.mode))
+        except BlockingIOError:
+            if wanted.flags & os.O_NONBLOCK:
+                raise
+        return self._leased(call, wanted, place, keep)
 
-    def _injected(self, call: Call, wanted: Wanted, opener: Callable[[], int]) -> Outcome:
+    def _leased(self, call: Call, wanted: Wanted, place: Place, keep: int) -> Outcome:
+        """Opens what somebody holds a lease of (fcntl F_SETLEASE), which may take until the kernel breaks it."""
+        with ExitStack() as kept:
+            name = self._kept(place, kept)
+
+            def once() -> Outcome | None:
+                try:
+                    with call.as_caller():
+                        fd = os.open(name, keep | os.O_NONBLOCK, wanted.mode)
+                except BlockingIOError:
+                    return None
+                os.set_blocking(fd, True)
+                return Inject(fd, cloexec=bool(wanted.flags & os.O_CLOEXEC))
+
+            return _patient(once, kept.pop_all())
+
+    def _kept(self, place: Place, kept: ExitStack) -> str:
+        """Returns a name of the object that stays until `kept` ends; raises OSError EMFILE for too many."""
+        if not self._slots.take(kept):
+            raise fail(errno.EMFILE)
+        held = os.dup(place.fd)
+        kept.callback(os.close, held)
+        return f"/proc/self/fd/{held}"
+
+    def _injected(self, call: Call, wanted: Wanted, opener: Callable[[int], int]) -> Outcome:
+        """Hands over what `opener` opens with the flags it is given: here nothing may wait."""
         mask = call.umask() if wanted.flags & (os.O_CREAT | _TMPFILE) else None
         if not call.still_waiting():
             return Errno(errno.EINTR)
         before = os.umask(mask) if mask is not None else None
         try:
             with call.as_caller():
-                fd = opener()
+                fd = opener(os.O_NONBLOCK)
         finally:
             if before is not None:
                 os.umask(before)
+        if not wanted.flags & (os.O_NONBLOCK | abi.O_PATH):
+            os.set_blocking(fd, True)
         return Inject(fd, cloexec=bool(wanted.flags & os.O_CLOEXEC))
 
     def _create(self, call: Call, wanted: Wanted) -> Outcome:
@@ -189,25 +231,28 @@ class Opens:
             if wanted.flags & os.O_ACCMODE != os.O_WRONLY:
                 accesses.append(Access.READ)
             for access in accesses:
-                verdict = self._ground.policy.decide_path(access, entry.path)
+                # A file in the place of a directory may stand for all of it: `.git` can name another directory.
+                decide = self._ground.policy.decide_tree if access is Access.WRITE else self._ground.policy.decide_path
+                verdict = decide(access, entry.path)
                 if verdict.effect is not Effect.ALLOW:
                     return call.refuse(access, "path", entry.path, verdict)
             if self._ground.may_continue(accesses, entry.parent.path, in_memory=wanted.in_memory):
                 return CONTINUE
-            return self._injected(call, wanted, lambda: _make(entry, wanted))
+            return self._injected(call, wanted, lambda flags: _make(entry, wanted, flags))
         finally:
             entry.close()
 
     def _fifo(self, wanted: Wanted, place: Place) -> Outcome:
         """Opens a fifo without stalling anyone: the other side may come late or never."""
-        held = os.dup(place.fd)
-        flags = (wanted.flags & (os.O_ACCMODE | os.O_APPEND)) | os.O_CLOEXEC
+        with ExitStack() as kept:
+            name = self._kept(place, kept)
+            flags = (wanted.flags & (os.O_ACCMODE | os.O_APPEND)) | os.O_CLOEXEC
+            cloexec = bool(wanted.flags & os.O_CLOEXEC)
+            held = kept.pop_all()
 
         def work(waiting: Callable[[], bool]) -> Outcome:
-            try:
-                return _open_fifo(f"/proc/self/fd/{held}", flags, waiting, cloexec=bool(wanted.flags & os.O_CLOEXEC))
-            finally:
-                os.close(held)
+            with held:
+                return _open_fifo(name, flags, waiting, cloexec=cloexec)
 
         return Pending(work)
 
@@ -224,13 +269,53 @@ class Opens:
             raise fail(errno.ENXIO)
         name = f"/dev/pts/{(major - 136) * (1 << 20) + minor}"
         keep = wanted.flags & (os.O_ACCMODE | os.O_NONBLOCK)
-        return self._injected(call, wanted, lambda: os.open(name, keep | os.O_NOCTTY))
+        return self._injected(call, wanted, lambda flags: os.open(name, keep | flags | os.O_NOCTTY))
 
 
-def _make(entry: Entry, wanted: Wanted) -> int:
+def _is_nameless(place: Place, info: os.stat_result) -> bool:
+    """Tells whether the object never had a name: a pipe, a memfd. Whoever leads here holds it already."""
+    return not place.path.startswith(b"/") or (info.st_nlink == 0 and info.st_dev == _memory_device())
+
+
+@functools.cache
+def _memory_device() -> int:
+    """Returns the device of memfds, a file system that is mounted nowhere."""
+    fd = os.memfd_create("nd7")
+    try:
+        return os.fstat(fd).st_dev
+    finally:
+        os.close(fd)
+
+
+def _where_it_was(place: Place, info: os.stat_result) -> bytes:
+    """Returns the path that decides: of a deleted file the one it had.
+
+    An O_PATH handle is had for the asking, so holding one gives no right to what was in the file.
+    """
+    if info.st_nlink == 0 and place.path.endswith(_DELETED):
+        return place.path[: -len(_DELETED)]
+    return place.path
+
+
+def _make(entry: Entry, wanted: Wanted, more: int) -> int:
     # Never through a link made meanwhile, and never taking a terminal.
-    flags = wanted.flags & ~os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY
+    flags = wanted.flags & ~os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY | more
     return os.open(entry.name, flags, wanted.mode, dir_fd=entry.parent.fd)
+
+
+def _patient(once: Callable[[], Outcome | None], kept: ExitStack) -> Pending:
+    """Returns the outcome that tries until something comes of it or the caller is gone."""
+
+    def work(waiting: Callable[[], bool]) -> Outcome:
+        with kept:
+            while waiting():
+                outcome = once()
+                if outcome is not None:
+                    return outcome
+                time.sleep(0.02)
+        return Errno(errno.EINTR)
+
+    return Pending(work)
 
 
 def _open_fifo(name: str, flags: int, waiting: Callable[[], bool], *, cloexec: bool) -> Outcome:
