@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from nd7tui.engine.run import jobs, options, start
 
@@ -16,11 +16,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_arguments(parser)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Runs the program; does not return when it died of a signal."""
-    return jobs.end_like(start.run(options.from_arguments(args)))
+def main(args: argparse.Namespace) -> NoReturn:
+    """Runs the program and ends as it ended."""
+    jobs.end_like(start.run(options.from_arguments(args)))
 
 
-def run(argv: list[str]) -> int:
-    """Runs a program for which no option was given; otherwise as `main`."""
-    return jobs.end_like(start.run(options.without_any(argv)))
+def run(argv: list[str]) -> NoReturn:
+    """Runs a program for which no option was given and ends as it ended."""
+    jobs.end_like(start.run(options.without_any(argv)))
