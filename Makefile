@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --editable
 # What is built; Python files are used where they are.
-SOURCES := pyproject.toml setup.py $(wildcard exec_helper/*.[ch])
+SOURCES := pyproject.toml setup.py $(wildcard exec_helper/*.[ch] exec_helper/hotloop/*.[ch])
 
 .PHONY: run test check lint bench clean
 
@@ -40,7 +40,7 @@ check:
 	.ci/run
 
 bench: $(VENV)/.installed-dev
-	for file in benchmarks/[!_]*.py; do $(BIN)/python "$$file" || exit 1; done
+	status=0; for file in benchmarks/[!_]*.py; do $(BIN)/python "$$file" || status=1; done; exit $$status
 
 clean:
 	rm -rf $(VENV) build *.egg-info nd7tui/engine/sandbox/_hotloop*.so
