@@ -171,7 +171,7 @@ _H, _S, _U, _R = Context.HOME, Context.SESSIONS, Context.RUNNING, Context.REVIEW
 REGISTRY: tuple[Action, ...] = (
     Action("allow-newest", "allow", "a", _P, "allow the newest unread denial for this run; or undo the last deny",
            True, _can_allow),
-    Action("deny-newest", "deny", "d", _P, "deny the newest unread denial; without one, take the last grant back",
+    Action("deny-newest", "deny", "d", _P, "deny the newest unread denial, or take back the last grant if it is newer",
            why_disabled=_can_deny),
     Action("focus-denials", "denials", "l", _P, "go to the denial list"),
     Action("menu", "menu", "w", _P, "the menu; the program keeps running"),

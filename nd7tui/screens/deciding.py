@@ -41,8 +41,8 @@ class Chosen(NamedTuple):
     """Which denials the keys after the prefix mean, settled when the prefix is pressed.
 
     Attributes:
-        allow: The newest unread one; without one, what the last decision shut.
-        deny: The newest unread one; without one, what was granted last.
+        allow: As `DenialBook.to_allow` says.
+        deny: As `DenialBook.to_deny` says.
     """
 
     allow: DenialRow | None = None
@@ -51,8 +51,8 @@ class Chosen(NamedTuple):
     @classmethod
     def of(cls, book: DenialBook) -> Chosen:
         """Chooses."""
-        newest, now = book.newest(), time.time_ns()
-        return cls(newest or book.last_closed(now), newest or book.last_granted(now))
+        now = time.time_ns()
+        return cls(book.to_allow(now), book.to_deny(now))
 
 
 class Deciding:
@@ -132,7 +132,7 @@ class Deciding:
             self._allow(self._chosen.allow, Scope.RUN, 0)
 
     def do_deny_newest(self) -> None:
-        """Denies it; without an unread one, takes the last grant back."""
+        """Denies the one chosen for it, or takes its grant back."""
         if self._chosen.deny is not None:
             self._deny(self._chosen.deny)
 

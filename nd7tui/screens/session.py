@@ -199,6 +199,12 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
         """Whether keys belong to the program."""
         return self.pane is not None and not self.ended and self.board.part is Part.PANE
 
+    @property
+    def supervisor_killed(self) -> bool:
+        """Whether the run's supervisor ended without its last frame; it has had a second to write one."""
+        gone = self.ended and self.exit_signal is not None and time.monotonic() - self._ended_at > ENDED_ARM_SECONDS
+        return gone and self.feed.ended is None and self.feed.chain.frames > 0
+
     def focus_part(self, part: Part) -> None:
         """Puts a part in use."""
         if self.board.part is Part.DENIALS and part is not Part.DENIALS:

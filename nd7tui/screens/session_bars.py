@@ -48,6 +48,9 @@ class SessionBars(Nd7Screen):
         @property
         def pane_in_use(self) -> bool: ...  # noqa: D102
 
+        @property
+        def supervisor_killed(self) -> bool: ...  # noqa: D102
+
         def grant_pieces(self) -> list[Piece]: ...  # noqa: D102
 
     def show_bars(self) -> None:
@@ -83,13 +86,17 @@ class SessionBars(Nd7Screen):
         if feed.chain.damaged:
             return [Piece(f" the log is DAMAGED: {feed.chain.damaged}", "bad")]
         if feed.error:
-            return [Piece(f" rule file: {feed.error} (the last good rules hold)", "bad")]
+            return [Piece(f" rule file: the last good rules hold; {feed.error}", "bad")]
         if feed.record is not None and feed.record.enforced is not None and feed.record.enforced.partial:
             return [Piece(f" NOT ENFORCED here: {', '.join(feed.record.enforced.partial)}", "bad")]
         if self._clipboard is not None:
             chord = self.keymap.chord("clipboard")
             text = f" {status.program_name(self.program)} asks for the clipboard: {self._clipboard[:60]!r}; "
             return [Piece(text, "warn"), Piece(f"{chord} allows it", "key", "clipboard")]
+        if self.supervisor_killed:
+            return [
+                Piece(" the supervisor was killed: the calls that it judges fail from now on", "bad")
+            ]
         if ending:
             return [Piece(f" {status.program_name(self.program)} {ending}", "strong"), *self._ended_keys()]
         return []
@@ -135,9 +142,11 @@ class SessionBars(Nd7Screen):
         else:
             room = room if allow is None or deny is None else room // 2
             if allow is not None:
-                pieces.append(Piece(f"[allow again: {self._asked(allow, room)}] ", "warn"))
+                pieces.append(
+                    Piece(f"[{'allow' if allow.unread else 'allow again'}: {self._asked(allow, room)}] ", "warn")
+                )
             if deny is not None:
-                pieces.append(Piece(f"[take back: {self._asked(deny, room)}] ", "warn"))
+                pieces.append(Piece(f"[{'deny' if deny.unread else 'take back'}: {self._asked(deny, room)}] ", "warn"))
         return [*pieces, *self.key_pieces([Context.PREFIX])[1:]]
 
     def _asked(self, row: DenialRow, room: int) -> str:

@@ -239,6 +239,21 @@ class DenialBook:
         unread = [row for row in self.rows() if row.unread]
         return next((row for row in unread if not row.aside), unread[0] if unread else None)
 
+    def to_allow(self, now: int) -> DenialRow | None:
+        """Returns what a key that allows means: the newest unread row, else what the last decision shut."""
+        return self.newest() or self.last_closed(now)
+
+    def to_deny(self, now: int) -> DenialRow | None:
+        """Returns what a key that denies means: the newest unread row, or the last grant if that is newer.
+
+        An open question goes first, since somebody waits for it; an editor's side file never goes before a grant.
+        """
+        newest, granted = self.newest(), self.last_granted(now)
+        if newest is None or granted is None or self.state(newest, now) is State.ASK:
+            return newest or granted
+        rule = self.verdict(granted).rule
+        return granted if newest.aside or (rule is not None and rule.at > newest.last_ts) else newest
+
     def last_closed(self, now: int) -> DenialRow | None:
         """Returns the row that the last decision of all shut (taken back, denied), so that it can be undone.
 

@@ -250,3 +250,44 @@ def test_settings(tmp_path):
     path.write_text("[keys\n")
     assert tui.user_settings(str(path))[2]
     assert time.time_ns() > 0
+
+
+def rule_at(effect, path, at, name):
+    return Rule(effect, Access.WRITE, PathTarget(path), Scope.RUN, "tui", at, name)
+
+
+def test_what_an_editor_writes_beside_the_file_is_not_what_a_key_means():
+    book = DenialBook()
+    book.take(denial("/home/u/file"), NOW)
+    for name in (".file.swp", "4913", "file~", ".viminfo", ".#file", "#file#"):
+        book.take(denial(f"/home/u/{name}"), NOW)
+    assert book.newest().target == "/home/u/file"
+    assert book.to_allow(NOW).target == book.to_deny(NOW).target == "/home/u/file"
+    book.newest().unread = False
+    assert book.newest().target == "/home/u/#file#"
+
+
+def test_deny_means_the_last_grant_when_that_is_newer_than_the_newest_denial():
+    book = DenialBook()
+    book.take(denial("/a"), NOW)
+    book.take(denial("/b"), NOW)
+    book.newest().unread = False
+    last = book.row(("write", b"/b")).last_ts
+    book.set_policy(Policy(live=(rule_at(Effect.ALLOW, b"/b", last + 1, "g"),)))
+    assert book.to_allow(NOW).target == "/a"
+    assert book.to_deny(NOW).target == "/b"
+    book.set_policy(Policy(live=(rule_at(Effect.ALLOW, b"/b", 0, "g"),)))
+    assert book.to_deny(NOW).target == "/a"
+
+
+def test_allow_undoes_the_last_decision_only_if_that_was_to_shut():
+    book = DenialBook()
+    book.take(denial("/a"), NOW)
+    book.take(denial("/b"), NOW)
+    book.read_all()
+    assert book.to_allow(NOW) is None
+    shut = rule_at(Effect.DENY, b"/a", NOW, "d")
+    book.set_policy(Policy(live=(shut,)))
+    assert book.to_allow(NOW).target == "/a"
+    book.set_policy(Policy(live=(shut, rule_at(Effect.ALLOW, b"/b", NOW + 1, "g"))))
+    assert book.to_allow(NOW) is None
