@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from nd7tui.engine.log import layout
 from nd7tui.engine.log.plain import clip
-from nd7tui.engine.log.sessions import find_session
+from nd7tui.engine.log.sessions import find_session, running_sessions
 from nd7tui.engine.log.summary import summary
 from nd7tui.engine.log.tail import Damaged, Tail
 
@@ -52,12 +52,20 @@ def print_log(session_id: str, wanted: Callable[[Frame], bool], *, follow: bool,
             while found := tail.poll():
                 _print(found, wanted, width, as_json=as_json)
             if not follow:
+                _say_torn(tail, session_id)
                 return 0
             time.sleep(_POLL)
     except KeyboardInterrupt:
         return 0
     finally:
         tail.close()
+
+
+def _say_torn(tail: Tail, session_id: str) -> None:
+    """Says that the last line was cut short; while the run lives it is just being written."""
+    offset = tail.torn_at
+    if offset is not None and session_id not in running_sessions():
+        print(f"nd7: at byte {offset}: the file ends mid-frame", file=sys.stderr, flush=True)
 
 
 def _print(found: list[Frame | Damaged], wanted: Callable[[Frame], bool], width: int, *, as_json: bool) -> None:

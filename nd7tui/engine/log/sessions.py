@@ -46,6 +46,7 @@ class SessionSummary:
         ended: Whether the last frame says that it ended.
         denials: Refusals without noise and repeats, or None when not counted.
         size: Bytes of the log.
+        torn: Whether its last line was cut short.
     """
 
     session_id: str
@@ -59,6 +60,7 @@ class SessionSummary:
     ended: bool
     denials: int | None
     size: int
+    torn: bool = False
 
     @property
     def events(self) -> str:
@@ -67,8 +69,10 @@ class SessionSummary:
 
     @property
     def state(self) -> str:
-        """One word: `running`, `ended`, or `open` when nothing says that it ended."""
-        return "running" if self.running else "ended" if self.ended else "open"
+        """One word: `running`, `torn`, `ended`, or `open` when nothing says that it ended."""
+        if self.running:
+            return "running"
+        return "torn" if self.torn else "ended" if self.ended else "open"
 
 
 def list_sessions(root: str | None = None, *, count_denials: bool = False) -> list[SessionSummary]:
@@ -157,7 +161,8 @@ def _summarise(directory: str, running: bool, *, count_denials: bool) -> Session
         return None
     with os.fdopen(fd, "rb") as file:
         size = os.fstat(fd).st_size
-        last = _frame(read_ending(fd, size).line)
+        ending = read_ending(fd, size)
+        last = _frame(ending.line)
         opening = _opening(read_exactly(fd, 0, min(size, _OPENING)))
         agent, project = _about(opening)
         return SessionSummary(
@@ -172,6 +177,7 @@ def _summarise(directory: str, running: bool, *, count_denials: bool) -> Session
             ended=last is not None and last.kind in _ENDS,
             denials=_count(file) if count_denials else None,
             size=size,
+            torn=ending.complete < size,
         )
 
 

@@ -81,6 +81,14 @@ class Tail:
                 self._offset += len(line)
         return found
 
+    @property
+    def torn_at(self) -> int | None:
+        """Where a line begins that has no end yet, bytes; None when all is read. A log that grows may have one."""
+        try:
+            return self._offset if os.stat(self.path).st_size > self._offset else None
+        except FileNotFoundError:
+            return None
+
     def close(self) -> None:
         """Closes the file; polling again starts where this left off."""
         if self._fd >= 0:
