@@ -22,7 +22,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from distutils.command.build_scripts import build_scripts
 
 SOURCE_DIR = "exec_helper"
-HOT_LOOP = os.path.join(SOURCE_DIR, "hotloop.c")
+HOT_LOOP = os.path.join(SOURCE_DIR, "hotloop")
 # One program, two names: it looks at the name it was started by.
 HELPERS = ("nd7-exec", "nd7-hook")
 
@@ -35,19 +35,20 @@ LINKED = ["-pie", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]
 
 def helper_sources() -> list[str]:
     """Returns the C files of the helper programs."""
-    return sorted(path for path in glob.glob(os.path.join(SOURCE_DIR, "*.c")) if path != HOT_LOOP)
+    return sorted(glob.glob(os.path.join(SOURCE_DIR, "*.c")))
 
 
 def extensions() -> list[Extension]:
     """Returns the hot loop on Linux, nothing elsewhere."""
-    if not sys.platform.startswith("linux") or not os.path.exists(HOT_LOOP):
+    if not sys.platform.startswith("linux"):
         return []
     return [
         Extension(
             "nd7tui.engine.sandbox._hotloop",
-            [HOT_LOOP],
+            sorted(glob.glob(os.path.join(HOT_LOOP, "*.c"))),
+            depends=sorted(glob.glob(os.path.join(HOT_LOOP, "*.h"))),
             define_macros=[("Py_LIMITED_API", "0x030b0000")],
-            extra_compile_args=["-O2", *WARNINGS],
+            extra_compile_args=["-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fvisibility=hidden", *WARNINGS],
             py_limited_api=True,
             optional=not REQUIRE_NATIVE,
         )

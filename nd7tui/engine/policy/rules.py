@@ -339,6 +339,16 @@ class Policy:
         never, live, default = (layer.path(access, chain) for layer in self._layers)
         return _decide(never, live, default, NO_RULE[access])
 
+    def effects_at(self, path: bytes) -> tuple[Effect, Effect]:
+        """Returns the effects of `decide_path` for reading and for writing one canonical path."""
+        chain = _chain(path)
+
+        def effect(access: Access) -> Effect:
+            never, live, default = (layer.path(access, chain) for layer in self._layers)
+            return _decide(never, live, default, NO_RULE[access]).effect
+
+        return effect(Access.READ), effect(Access.WRITE)
+
     def decide_host(self, ip: str, port: int, proto: str) -> Verdict:
         """Decides about a connection or datagram to an address; what is not an address is refused.
 
@@ -374,6 +384,10 @@ class Policy:
         own = self.decide_path(access, path)
         beneath = self._worst_beneath.get((access, path))
         return own if beneath is None or not is_canonical(path) else _stricter(own, beneath)
+
+    def stricter_beneath(self) -> set[tuple[Access, bytes]]:
+        """Returns where something beneath a path is not allowed: there `decide_tree` may differ from `decide_path`."""
+        return set(self._worst_beneath)
 
     @cached_property
     def _worst_beneath(self) -> dict[tuple[Access, bytes], Verdict]:

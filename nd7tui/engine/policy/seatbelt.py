@@ -68,7 +68,7 @@ def _paths(policy: Policy) -> Iterator[str]:
     for node in table.compile(policy):
         for access, effect in ((Access.READ, node.read), (Access.WRITE, node.write)):
             yield f"({_verb(effect)} {_OPERATION[access]} (subpath {_quoted(node.path)}))"
-        if node.globs:
+        if node.patterns:
             yield from _patterns(policy, node.path)
 
 

@@ -25,15 +25,15 @@ class Node:
         path: Canonical path.
         read: The answer to reading it and everything beneath it, up to deeper nodes.
         write: The same for writing.
-        globs: Pattern rules speak about direct children of this path, so a child without a node of its own must
-            be asked of the policy by name. The answer then holds for everything beneath that child, up to deeper
-            nodes.
+        patterns: Pattern rules speak about direct children of this path by these names, so a child that may match one
+            and has no node of its own must be asked of the policy. The answer then holds for everything beneath that
+            child, up to deeper nodes.
     """
 
     path: bytes
     read: Effect
     write: Effect
-    globs: bool
+    patterns: tuple[bytes, ...] = ()
 
 
 def compile(policy: Policy) -> tuple[Node, ...]:  # noqa: A001  (the contract's name; nobody star-imports this module)
@@ -43,25 +43,22 @@ def compile(policy: Policy) -> tuple[Node, ...]:  # noqa: A001  (the contract's 
         Nodes in the order of their paths' components, so that everything beneath a node follows it at once. `/` is
         always the first.
     """
-    plain, globs = {b"/"}, set[bytes]()
+    plain: set[bytes] = {b"/"}
+    patterns: dict[bytes, tuple[bytes, ...]] = {}
     for rule in policy.never + policy.live + policy.default:
         if isinstance(rule.target, PathTarget):
             if rule.target.glob:
-                globs.add(split(rule.target.path)[0])
+                parent, pattern = split(rule.target.path)
+                patterns[parent] = (*patterns.get(parent, ()), pattern)
             else:
                 plain.add(rule.target.path)
-    return tuple(_node(policy, path, path in globs) for path in sorted(plain | globs, key=components))
+    paths = sorted(plain | patterns.keys(), key=components)
+    return tuple(Node(path, *policy.effects_at(path), patterns.get(path, ())) for path in paths)
 
 
 def components(path: bytes) -> tuple[bytes, ...]:
     """Returns the components of a canonical path: the key by which nodes are sorted."""
     return () if path == b"/" else tuple(path[1:].split(b"/"))
-
-
-def _node(policy: Policy, path: bytes, globs: bool) -> Node:
-    read = policy.decide_path(Access.READ, path).effect
-    write = policy.decide_path(Access.WRITE, path).effect
-    return Node(path, read, write, globs)
 
 
 def find(nodes: tuple[Node, ...], path: bytes) -> Node:
@@ -80,7 +77,7 @@ def lookup(nodes: tuple[Node, ...], policy: Policy, access: Access, path: bytes)
     This is the oracle for other readers of the table (the C loop does the same with its own copy).
     """
     node = find(nodes, path)
-    if node.globs and path != node.path:
+    if node.patterns and path != node.path:
         above = components(node.path)
         child = b"/" + b"/".join(components(path)[: len(above) + 1])
         return policy.decide_path(access, child).effect

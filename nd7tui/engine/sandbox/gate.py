@@ -53,6 +53,7 @@ class Gate:
         self._waiting: collections.deque[Call] = collections.deque()
         self._continued = self._answered = self._refused = self._faults = 0
         self.last_fault = ""
+        self._tell_listener()
 
     @property
     def hung_up(self) -> bool:
@@ -156,12 +157,17 @@ class Gate:
     def set_policy(self, policy: Policy, strict: bool = False) -> None:
         """Decides by `policy` from now on; `strict` keeps everything from being continued."""
         self._ground.set_policy(policy, sticky=strict)
+        self._tell_listener()
+
+    def _tell_listener(self) -> None:
+        self._listener.use(self._ground.policy, self._ground.coverage, strict=self._ground.strict)
 
     def stats(self) -> dict[str, int]:
         """Returns how many calls were continued, answered here, and refused."""
+        continued, answered = self._listener.served()
         return {
-            "continued": self._continued,
-            "answered": self._answered,
+            "continued": self._continued + continued,
+            "answered": self._answered + answered,
             "refused": self._refused,
             "faults": self._faults,
         }

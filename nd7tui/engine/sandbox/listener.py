@@ -21,6 +21,8 @@ from nd7tui.engine.sandbox.call import Call
 from nd7tui.engine.sandbox.outcome import Continue, Errno, Inject, Pending, Refused, Value
 
 if TYPE_CHECKING:
+    from nd7tui.engine.policy.rules import Policy
+    from nd7tui.engine.sandbox.floor import Coverage
     from nd7tui.engine.sandbox.outcome import Outcome
 
 _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
@@ -68,6 +70,13 @@ class Listener:
             raise
         number, tid, _, nr, _, _, *args = _NOTIFICATION.unpack(buffer)
         return Call(self.fd, number, tid, abi.NAMES.get(nr, str(nr)), tuple(args))
+
+    def use(self, policy: Policy, coverage: Coverage, *, strict: bool) -> None:
+        """Takes what the compiled loop decides by; this one decides nothing."""
+
+    def served(self) -> tuple[int, int]:
+        """Returns how many calls were continued and answered here, never handed on."""
+        return 0, 0
 
     def answer(self, call: Call, outcome: Outcome) -> None:
         """Answers a call; one whose caller is gone is dropped. `Pending` is worked on by a thread of its own."""

@@ -107,6 +107,8 @@ class Opens:
             return CONTINUE
         if wanted.resolve & ~abi.RESOLVE_CACHED:
             return self._restricted()
+        if wanted.flags & os.O_CREAT and wanted.path.endswith(b"/"):
+            raise self._no_file(call, wanted)
         try:
             place = self._ground.resolver.object(call, wanted.dirfd, wanted.path, follow=wanted.follow)
         except FileNotFoundError:
@@ -123,6 +125,16 @@ class Opens:
         if self._ground.strict:
             raise fail(errno.ENOSYS)  # callers fall back to openat
         return CONTINUE
+
+    def _no_file(self, call: Call, wanted: Wanted) -> OSError:
+        """Returns what becomes of making a file whose name ends with a slash, when its directory is there."""
+        try:
+            self._ground.resolver.entry(call, wanted.dirfd, wanted.path).close()
+        except OSError as error:
+            if error.errno not in {errno.EBUSY, errno.EINVAL}:  # "/", "./", "../"
+                return error
+            return fail(errno.EEXIST if wanted.flags & os.O_EXCL else errno.EISDIR)
+        return fail(errno.EISDIR)
 
     def _existing(self, call: Call, wanted: Wanted, place: Place) -> Outcome:
         info = os.fstat(place.fd)
@@ -225,8 +237,6 @@ class Opens:
     def _create(self, call: Call, wanted: Wanted) -> Outcome:
         entry = self._ground.new_entry(call, wanted.dirfd, wanted.path, follow=wanted.follow)
         try:
-            if wanted.path.endswith(b"/"):
-                raise fail(errno.EISDIR)
             accesses: list[Access] = [Access.WRITE]
             if wanted.flags & os.O_ACCMODE != os.O_WRONLY:
                 accesses.append(Access.READ)

@@ -160,7 +160,8 @@ class Resolver:
         try:
             fd = openat2(base, path, flags, abi.RESOLVE_NO_MAGICLINKS)
         except OSError as error:
-            if error.errno != errno.ELOOP:
+            # ELOOP: by a magic link. ENOENT: perhaps by a name that the caller has in /proc/self and we have not.
+            if error.errno not in {errno.ELOOP, errno.ENOENT}:
                 raise
             return self.walk(call, base, path, follow=follow)
         name = name_of(fd)
