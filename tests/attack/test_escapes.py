@@ -6,7 +6,6 @@ import fcntl
 import os
 import resource
 import struct
-import subprocess
 import threading
 import time
 
@@ -19,25 +18,6 @@ from nd7tui.engine.sandbox import launch
 pytestmark = pytest.mark.attack
 
 TRACERS_ONLY = "cat /proc/{pid}/environ; head -c 0 /proc/{pid}/mem && echo MEM; head -c 9 /proc/{pid}/maps"
-
-
-@pytest.fixture
-def outside(arena):
-    """A process outside the run that the same user could trace."""
-
-    def drop():
-        if not arena.uid:
-            # No more capabilities than the run has: else the kernel's own rules protect it from the run.
-            launch._drop_capabilities()
-            launch._inherit_no_capabilities()
-
-    process = subprocess.Popen(
-        ["sleep", "60"], env={"SECRET": "leak"}, user=arena.uid, group=arena.gid, extra_groups=[],
-        preexec_fn=drop,  # noqa: PLW1509 - no threads here
-    )  # fmt: skip
-    yield process
-    process.kill()
-    process.wait()
 
 
 @pytest.mark.parametrize("strict", [False, True])
