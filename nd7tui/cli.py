@@ -5,7 +5,7 @@ Rule: nothing heavy is imported here. `nd7 run` adds this file's cost to every p
 
 from __future__ import annotations
 
-import importlib
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -69,10 +69,16 @@ def _dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         print(f"nd7: no command {name!r}\nnd7: hint: nd7 --help", file=sys.stderr)
         return 2
+    if name == "run":
+        gc.disable()  # a start makes much and drops nothing; serving turns it on again
+        if rest and rest[0][:1] not in {"", "-"}:
+            # No option at all, which is how programs are started: 8 ms without a parser.
+            from nd7tui.commands import run
+
+            run.run(rest)
+    import importlib
+
     module = importlib.import_module(f"nd7tui.commands.{name}")
-    if name == "run" and rest and rest[0][:1] not in {"", "-"}:
-        # No option at all, which is how programs are started: 8 ms without a parser.
-        return int(module.run(rest))
     return int(module.main(_parser(name, module.configure).parse_args(rest)))
 
 

@@ -9,7 +9,6 @@ Only the adapter that is needed is imported: this runs at the start of every `nd
 
 from __future__ import annotations
 
-import importlib
 import os
 import stat
 from typing import TYPE_CHECKING, cast
@@ -39,6 +38,8 @@ def adapter_for(argv: Sequence[str]) -> Adapter | None:
 
 def load(name: str) -> Adapter:
     """Imports one adapter by its name."""
+    import importlib
+
     return cast("Adapter", importlib.import_module(_MODULES[name]).ADAPTER)
 
 

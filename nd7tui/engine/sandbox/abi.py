@@ -155,6 +155,9 @@ _TABLE: dict[str, tuple[int, int]] = {
 NR: dict[str, int] = {name: pair[_COLUMN] for name, pair in _TABLE.items() if pair[_COLUMN] >= 0}
 NAMES: dict[int, str] = {number: name for name, number in NR.items()}
 
+# landlock_create_ruleset(2)
+LANDLOCK_CREATE_RULESET_VERSION = 1
+
 # seccomp(2), seccomp_unotify(2)
 SECCOMP_SET_MODE_FILTER = 1
 SECCOMP_GET_NOTIF_SIZES = 3

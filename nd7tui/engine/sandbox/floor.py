@@ -3,8 +3,7 @@
 Rule: a directory is granted whole only when policy allows everything beneath it. Around whatever policy refuses or
 asks about, the siblings are granted one by one along each ancestor, so that nothing refused is ever inside a grant;
 what appears there later is not covered and goes through emulation.
-Owns: the ruleset, and `Coverage`, the list of what it grants. A grant binds to an inode: `Coverage` keeps the inode of
-each directory so that a replaced directory is known to have lost its cover.
+Owns: the ruleset. `Coverage` is the list of what it grants.
 Source: landlock(7), Documentation/userspace-api/landlock.rst.
 """
 
@@ -15,11 +14,13 @@ import stat
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Policy, split
-from nd7tui.engine.records import dataclass, field
+from nd7tui.engine.sandbox.coverage import Coverage, Root
 from nd7tui.engine.sandbox.landlock import AccessFS, AccessNet, Ruleset, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+__all__ = ["Coverage", "Root", "build"]
 
 _READ = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.READ_DIR
 _READ_A_FILE = AccessFS.EXECUTE | AccessFS.READ_FILE
@@ -37,46 +38,6 @@ _WRITE = (
     | AccessFS.REFER
 )
 _HANDLED = _READ | _WRITE | AccessFS.MAKE_CHAR | AccessFS.MAKE_BLOCK | AccessFS.IOCTL_DEV
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """One granted path and the inode the grant is bound to."""
-
-    path: bytes
-    device: int
-    inode: int
-
-    @property
-    def top_level(self) -> bool:
-        """Directly below `/`: nothing inside can rename or replace it."""
-        return self.path.count(b"/") == 1
-
-
-@dataclass(slots=True)
-class Coverage:
-    """What the floor grants: by access, canonical path to root."""
-
-    roots: dict[Access, dict[bytes, Root]] = field(default_factory=lambda: {Access.READ: {}, Access.WRITE: {}})
-
-    def covers(self, access: Access, path: bytes) -> bool:
-        """Tells whether the kernel grants `access` on the canonical `path`, an existing one or one to be made."""
-        roots = self.roots[access]
-        while True:
-            root = roots.get(path)
-            if root is not None and (root.top_level or _is_still(root)):
-                return True
-            if path == b"/":
-                return False
-            path = split(path)[0]
-
-
-def _is_still(root: Root) -> bool:
-    try:
-        info = os.stat(root.path, follow_symlinks=False)
-    except OSError:
-        return False
-    return info.st_ino == root.inode and info.st_dev == root.device
 
 
 def build(policy: Policy, project: bytes) -> tuple[Ruleset, Coverage]:

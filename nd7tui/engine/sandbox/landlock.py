@@ -5,7 +5,7 @@ afterwards. `landlockpy.testing` brings in dataclasses and pathlib for nothing. 
 subprocess and starts ldconfig to learn the name of the C library, which this process has long loaded: told no name,
 landlockpy opens the process's own symbols. Together they took 30 ms. Whoever has imported one of the three before
 gets the package whole.
-Does not prove: anything about the kernel; `abi_version` asks it.
+Does not prove: anything about the kernel; `prepare.probe` asks it.
 Source: landlockpy 0.2.0 (the version pyproject.toml names), `_syscall._get_libc`; dlopen(3) with NULL.
 """
 
@@ -39,6 +39,6 @@ def _load() -> None:
 
 _load()
 
-from landlockpy import AccessFS, AccessNet, Ruleset, Scope, abi_version  # noqa: E402 - after what it must not bring in
+from landlockpy import AccessFS, AccessNet, Ruleset, Scope  # noqa: E402 - after what it must not bring in
 
-__all__ = ["AccessFS", "AccessNet", "Ruleset", "Scope", "abi_version"]
+__all__ = ["AccessFS", "AccessNet", "Ruleset", "Scope"]

@@ -1,7 +1,8 @@
 """Starts a program inside the sandbox.
 
 Rule: the program is confined before its first instruction. The child keeps no descriptor but 0, 1 and 2; the listener
-reaches the supervisor by pidfd_getfd and stays in no process of the tree.
+reaches the supervisor by pidfd_getfd and stays in no process of the tree. The child builds its floor and confines
+itself while the supervisor gets ready; it becomes the program when it is told to, and ends when it is not.
 Source: seccomp(2), landlock_restrict_self(2), pidfd_getfd(2), capabilities(7).
 """
 
@@ -18,16 +19,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule
 from nd7tui.engine.records import dataclass, replace
-from nd7tui.engine.sandbox import abi, floor, mounts
-from nd7tui.engine.sandbox import filter as seccomp_filter
-from nd7tui.engine.sandbox.gate import Gate
-from nd7tui.engine.sandbox.ground import Ground
-from nd7tui.engine.sandbox.listener import Listener
-from nd7tui.engine.sandbox.tree import Tree
+from nd7tui.engine.sandbox import abi, mounts
 from nd7tui.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
+    from nd7tui.engine.sandbox.gate import Gate
     from nd7tui.engine.sandbox.landlock import Ruleset
+    from nd7tui.engine.sandbox.tree import Tree
 
 # What root keeps: files, ids and its own processes. Gone: mounts, devices, raw sockets, modules, tracing, the clock.
 _KEPT_CAPABILITIES = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 10})
@@ -88,79 +86,165 @@ def start(
     rules_path: str | None = None,
     fast: bool = False,
     floor_policy: Policy | None = None,
-    aliased: bool = False,
 ) -> Started:
-    """Starts `argv` confined.
+    """Starts `argv` confined: `begin` and `Beginning.finish` in one.
+
+    Raises:
+        RefusedError: The program cannot be found or run, or the kernel refused a step.
+    """
+    return begin(argv, env, cwd, with_aliases(policy), fast=fast, floor_policy=floor_policy).finish(rules_path)
+
+
+def begin(
+    argv: list[str],
+    env: dict[str, str],
+    cwd: str,
+    policy: Policy,
+    *,
+    fast: bool = False,
+    floor_policy: Policy | None = None,
+) -> Beginning:
+    """Makes the child that is going to be `argv`, and lets it confine itself.
 
     Args:
         argv: The program and its arguments.
         env: Its environment.
         cwd: Its working directory, the project.
-        policy: What holds at the start; the floor is made from it.
-        rules_path: See `Gate`.
+        policy: What holds at the start, with the other names of `with_aliases`; the floor is made from it.
         fast: Opens that only read are not asked about.
         floor_policy: What the floor is made from when it is not `policy` itself.
-        aliased: `policy` comes from `with_aliases` already.
 
     Raises:
-        RefusedError: The program cannot be found or run, or the kernel refused a step.
+        RefusedError: The program cannot be found.
     """
     program = find_program(argv[0], env.get("PATH", os.defpath), cwd)
-    if not aliased:
-        policy = with_aliases(policy)
-    ruleset, coverage = floor.build(floor_policy or policy, os.fsencode(cwd))
-    with ruleset:
-        pid, listener = _spawn(program, argv, env, cwd, ruleset, seccomp_filter.assemble(fast=fast))
-    tree = Tree(os.getpid(), pid)
-    ground = Ground(policy, coverage, tree)
-    if floor_policy is not None:  # a floor made from the policy itself grants nothing that it refuses
-        ground.set_policy(policy)
-    return Started(pid, Gate(Listener(listener), ground, rules_path), tree)
-
-
-def _spawn(
-    program: str, argv: list[str], env: dict[str, str], cwd: str, ruleset: Ruleset, code: bytes
-) -> tuple[int, int]:
     up_read, up_write = os.pipe()
     down_read, down_write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             os.chdir(cwd)
-            _confine(ruleset, code, up_write, down_read)
+            _confine(floor_policy or policy, os.fsencode(cwd), fast, up_write, down_read)
             _exec(program, argv, env)
         except BaseException as error:  # noqa: BLE001 - the boundary of the child: say it and end
             number = error.errno if isinstance(error, OSError) else None
             _give_up(up_write, number or errno.EINVAL)
     os.close(up_write)
     os.close(down_read)
-    try:
-        return pid, _take_listener(pid, up_read, down_write)
-    finally:
-        os.close(up_read)
-        os.close(down_write)
+    return Beginning(pid, policy, up_read, down_write, same_floor=floor_policy is None)
 
 
-def _take_listener(pid: int, up_read: int, down_write: int) -> int:
-    message = os.read(up_read, 8)
-    kind, number = struct.unpack("=Ii", message) if len(message) == 8 else (1, errno.EIO)
-    if kind != 0:
-        os.waitpid(pid, 0)
-        raise RefusedError(f"cannot confine the program: {os.strerror(number)}", "nd7 doctor")
+class Beginning:
+    """A child on its way to being the program; nothing of the program has run.
+
+    Args:
+        pid: The child.
+        policy: What holds at the start.
+        up: What the child tells.
+        down: What it waits on.
+        same_floor: The floor is made from `policy`.
+    """
+
+    def __init__(self, pid: int, policy: Policy, up: int, down: int, *, same_floor: bool) -> None:
+        self.pid = pid
+        self._policy = policy
+        self._pipes = (up, down)
+        self._same_floor = same_floor
+        self._over = False
+
+    def finish(self, rules_path: str | None = None) -> Started:
+        """Waits until the child is confined and makes it the program.
+
+        Args:
+            rules_path: See `Gate`.
+
+        Raises:
+            RefusedError: The kernel refused a step, or the child was ended.
+        """
+        # Before the program begins: what is imported later could be a file that it has written.
+        from nd7tui.engine.sandbox.coverage import unpacked
+        from nd7tui.engine.sandbox.gate import Gate
+        from nd7tui.engine.sandbox.ground import Ground
+        from nd7tui.engine.sandbox.hotloop import open_listener
+        from nd7tui.engine.sandbox.tree import Tree
+
+        listener, granted = self._confined()
+        tree = Tree(os.getpid(), self.pid)
+        ground = Ground(self._policy, unpacked(granted), tree)
+        if not self._same_floor:  # a floor made from the policy itself grants nothing that it refuses
+            ground.set_policy(self._policy)
+        gate = Gate(open_listener(listener, rules_path), ground, rules_path)
+        os.write(self._pipes[1], b"\0")
+        self._close()
+        return Started(self.pid, gate, tree)
+
+    def cancel(self) -> None:
+        """Ends the child, unless it has become the program; may be called at any time."""
+        if not self._over:
+            self._close()
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+    def _close(self) -> None:
+        self._over = True
+        for fd in self._pipes:
+            os.close(fd)
+
+    def _confined(self) -> tuple[int, bytes]:
+        """Returns the listener and what the floor grants."""
+        kind, number, granted = _hear(self._pipes[0])
+        if kind != 0:
+            self._close()
+            os.waitpid(self.pid, 0)  # it ends by itself, and says why
+            raise RefusedError(f"cannot confine the program: {os.strerror(number)}", "nd7 doctor")
+        try:
+            return _take(self.pid, number), granted
+        except OSError as error:
+            self.cancel()
+            raise RefusedError(f"cannot take the listener: {error.strerror}", "nd7 doctor") from error
+
+
+_TOLD = struct.Struct("=IiI")  # 0 or not, the listener's number or an errno, how many bytes of coverage follow
+
+
+def _tell(up: int, kind: int, number: int, granted: bytes = b"") -> None:
+    left = memoryview(_TOLD.pack(kind, number, len(granted)) + granted)
+    while left:
+        left = left[os.write(up, left) :]
+
+
+def _hear(up: int) -> tuple[int, int, bytes]:
+    with os.fdopen(up, "rb", closefd=False) as file:
+        head = file.read(_TOLD.size)
+        kind, number, size = _TOLD.unpack(head) if len(head) == _TOLD.size else (1, errno.EIO, 0)
+        granted = file.read(size)
+        return (kind, number, granted) if len(granted) == size else (1, errno.EIO, b"")
+
+
+def _take(pid: int, number: int) -> int:
+    """Copies the listener from the child; raises OSError."""
     pidfd = os.pidfd_open(pid)
     try:
-        listener = abi.syscall(abi.NR["pidfd_getfd"], pidfd, number, 0)
-    except OSError as error:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        raise RefusedError(f"cannot take the listener: {error.strerror}", "nd7 doctor") from error
+        return abi.syscall(abi.NR["pidfd_getfd"], pidfd, number, 0)
     finally:
         os.close(pidfd)
-    os.write(down_write, b"\0")
-    return listener
 
 
-def _confine(ruleset: Ruleset, code: bytes, up: int, down: int) -> None:
+def _confine(policy: Policy, cwd: bytes, fast: bool, up: int, down: int) -> None:
+    """Confines this process, the child, and waits for leave to become the program."""
+    # Only the child needs them: they are imported while the supervisor imports what only it needs.
+    from nd7tui.engine.sandbox import filter as seccomp_filter
+    from nd7tui.engine.sandbox import floor
+
+    ruleset, coverage = floor.build(policy, cwd)
+    granted = coverage.packed()
+    listener = _restrict(ruleset, seccomp_filter.assemble(fast=fast), up, down)
+    _tell(up, 0, listener, granted)
+    if os.read(down, 1) != b"\0":
+        os._exit(126)
+
+
+def _restrict(ruleset: Ruleset, code: bytes, up: int, down: int) -> int:
     _close_all_but(up, down, ruleset.fileno())
     abi.syscall(abi.NR["prctl"], abi.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if os.geteuid() == 0:
@@ -168,10 +252,7 @@ def _confine(ruleset: Ruleset, code: bytes, up: int, down: int) -> None:
     _inherit_no_capabilities()
     ruleset.restrict()
     os.close(ruleset.fileno())
-    listener = _install(code)
-    os.write(up, struct.pack("=Ii", 0, listener))
-    if os.read(down, 1) != b"\0":
-        os._exit(126)
+    return _install(code)
 
 
 def _close_all_but(*kept: int) -> None:
@@ -229,7 +310,7 @@ def _exec(program: str, argv: list[str], env: dict[str, str]) -> NoReturn:
 def _give_up(up: int, number: int) -> NoReturn:
     text = f"nd7: cannot run the program: {os.strerror(number)}\n"
     with contextlib.suppress(OSError):
-        os.write(up, struct.pack("=Ii", 1, number))
+        _tell(up, 1, number)
     os.write(2, text.encode())
     os._exit(126)
 

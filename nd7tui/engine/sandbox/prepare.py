@@ -7,11 +7,9 @@ Source: landlock(7) (ABI history), seccomp(2).
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 
 from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
-from nd7tui.engine.sandbox.landlock import abi_version
 
 _LACKS = (
     (1, "no Landlock: no file system floor (Linux 5.13 with Landlock in the boot-time lsm= list is needed)"),
@@ -33,33 +31,43 @@ class Enforcement:
         landlock_abi: 0 when there is no Landlock.
         listener: Whether seccomp user notification is there.
         partial: What is not enforced, one sentence each; empty when everything is.
-        hot_loop: `c` or `python`.
     """
 
     landlock_abi: int
     listener: bool
     partial: tuple[str, ...]
-    hot_loop: str
+
+    @property
+    def hot_loop(self) -> str:
+        """`c` or `python`."""
+        return hot_loop()
 
 
 def probe() -> Enforcement:
     """Asks the kernel; changes nothing."""
-    try:
-        level = abi_version()
-    except OSError:
-        level = 0
+    level = _landlock_abi()
     listener = _has_listener()
     partial = [text for needed, text in _LACKS if level < needed and needed not in _MADE_UP_FOR]
     if not listener:
         partial.append("no seccomp user notification: no live rules and no denials (Linux 5.13 is needed)")
     if not abi.AUDIT_ARCH:
         partial.append(f"no system call table for {abi.MACHINE}")
-    return Enforcement(level, listener, tuple(partial), hot_loop())
+    return Enforcement(level, listener, tuple(partial))
 
 
 def hot_loop() -> str:
     """Returns which loop serves the listener: `c` when the extension was built, else `python`."""
+    import importlib.util
+
     return "c" if importlib.util.find_spec("nd7tui.engine.sandbox._hotloop") else "python"
+
+
+def _landlock_abi() -> int:
+    # Not by landlockpy, which only the child that confines itself has to import.
+    try:
+        return abi.syscall(abi.NR["landlock_create_ruleset"], 0, 0, abi.LANDLOCK_CREATE_RULESET_VERSION)
+    except OSError:
+        return 0
 
 
 def _has_listener() -> bool:
