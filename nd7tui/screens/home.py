@@ -80,8 +80,8 @@ class HomeScreen(Nd7Screen):
         self.app.call_from_thread(self.recent.show, rows)
 
     def _fill(self) -> None:
-        if not self.is_current:
-            return
+        if self.app.screen is not self:
+            return  # beneath a session a refresh would still paint the whole screen, for nobody
         own: list[SessionScreen] = list(getattr(self.app, "own_sessions", list)())
         actions = [action for action in REGISTRY if action.context is Context.HOME]
         self.entries = [*own, *actions]

@@ -94,9 +94,7 @@ class SessionBars(Nd7Screen):
             text = f" {status.program_name(self.program)} asks for the clipboard: {self._clipboard[:60]!r}; "
             return [Piece(text, "warn"), Piece(f"{chord} allows it", "key", "clipboard")]
         if self.supervisor_killed:
-            return [
-                Piece(" the supervisor was killed: the calls that it judges fail from now on", "bad")
-            ]
+            return [Piece(" the supervisor was killed: the calls that it judges fail from now on", "bad")]
         if ending:
             return [Piece(f" {status.program_name(self.program)} {ending}", "strong"), *self._ended_keys()]
         return []

@@ -238,13 +238,17 @@ class AgentPane(Widget, can_focus=True):
 
     def _begin(self, cols: int, rows: int) -> None:
         argv, env, cwd, process, only = self._start
+        failed = None
+        try:
+            # First the program: it starts while the engine, which takes half a second to load, does.
+            process = process or PtyProcess.spawn(argv, terminal_environment(env), cwd, cols, rows)
+        except SpawnError as error:
+            failed = error
         engine, notice = choose(cols, rows, only)
         self._engine = engine
         self._tell_colors()
-        try:
-            process = process or PtyProcess.spawn(argv, terminal_environment(env), cwd, cols, rows)
-        except SpawnError as error:
-            self._fail(engine, error)
+        if process is None:
+            self._fail(engine, failed)
             return
         process.resize(cols, rows)
         self._session = TerminalSession(
@@ -252,7 +256,7 @@ class AgentPane(Widget, can_focus=True):
         )
         self.post_message(self.Ready(self, engine.name, notice))
 
-    def _fail(self, engine: Engine, error: SpawnError) -> None:
+    def _fail(self, engine: Engine, error: SpawnError | None) -> None:
         """Says on the pane's own screen why there is no program."""
         self.exit_status = 127
         engine.feed(f"nd7: {error}\r\n".encode(errors="replace"))
