@@ -9,7 +9,6 @@ Does not prove: who wrote the file (its owner and mode are `directory.py`'s).
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from nd7tui.engine.policy.members import Members, RuleFileError, to_text
@@ -115,6 +114,9 @@ def render(record: RunRecord) -> bytes:
         "rules": [rule_to_json(rule) for rule in record.rules],
     }
     # ASCII escapes carry lone surrogates (bytes that are not UTF-8) safely through any editor.
+    # Not at the top: a start imports it when it no longer waits for it.
+    import json
+
     return json.dumps(document, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
 
@@ -178,6 +180,8 @@ def parse(data: bytes) -> RunRecord:
 def _load(data: bytes) -> Any:
     if len(data) > MAX_BYTES:
         raise RuleFileError(f"more than {MAX_BYTES} bytes", "")
+    import json
+
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_no_repeats, parse_constant=_no_constant)
     except UnicodeDecodeError as error:

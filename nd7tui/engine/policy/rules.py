@@ -345,7 +345,7 @@ class Policy:
 
         def effect(access: Access) -> Effect:
             never, live, default = (layer.path(access, chain) for layer in self._layers)
-            return _decide(never, live, default, NO_RULE[access]).effect
+            return _effect(never, _winner(never, live, default))
 
         return effect(Access.READ), effect(Access.WRITE)
 
@@ -430,16 +430,26 @@ def _stricter(one: Verdict, other: Verdict) -> Verdict:
 
 
 def _decide(never: Rule | None, live: Rule | None, default: Rule | None, otherwise: str) -> Verdict:
-    """Orders the winners of the three layers; see the contract in `Policy`."""
-    if never is not None and never.effect is not Effect.ALLOW:
-        return Verdict(Effect.DENY, never, reason_of(never))
-    if live is None:
-        winner = default
-    elif live.effect is Effect.ALLOW and default is not None and default.effect is not Effect.ALLOW:
-        # A grant of a directory does not open the secrets inside it; only a grant at least as deep does.
-        winner = default if default.target.depth > live.target.depth else live
-    else:
-        winner = live
+    """Answers by the winners of the three layers."""
+    winner = _winner(never, live, default)
     if winner is None:
         return Verdict(Effect.DENY, None, otherwise)
-    return Verdict(winner.effect, winner, reason_of(winner))
+    return Verdict(_effect(never, winner), winner, reason_of(winner))
+
+
+def _effect(never: Rule | None, winner: Rule | None) -> Effect:
+    if winner is None or (winner is never and never.effect is not Effect.ALLOW):
+        return Effect.DENY
+    return winner.effect
+
+
+def _winner(never: Rule | None, live: Rule | None, default: Rule | None) -> Rule | None:
+    """Orders the winners of the three layers; see the contract in `Policy`."""
+    if never is not None and never.effect is not Effect.ALLOW:
+        return never
+    if live is None:
+        return default
+    if live.effect is Effect.ALLOW and default is not None and default.effect is not Effect.ALLOW:
+        # A grant of a directory does not open the secrets inside it; only a grant at least as deep does.
+        return default if default.target.depth > live.target.depth else live
+    return live

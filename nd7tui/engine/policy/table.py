@@ -16,6 +16,8 @@ from nd7tui.engine.records import dataclass
 if TYPE_CHECKING:
     from nd7tui.engine.policy.rules import Policy
 
+_KEPT = "_table"  # beside the policy's own cached properties; no field of it
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -37,12 +39,19 @@ class Node:
 
 
 def compile(policy: Policy) -> tuple[Node, ...]:  # noqa: A001  (the contract's name; nobody star-imports this module)
-    """Flattens `policy`.
+    """Flattens `policy`; once for each, however often it is asked.
 
     Returns:
         Nodes in the order of their paths' components, so that everything beneath a node follows it at once. `/` is
         always the first.
     """
+    known: tuple[Node, ...] | None = vars(policy).get(_KEPT)
+    if known is None:
+        known = vars(policy)[_KEPT] = _compiled(policy)
+    return known
+
+
+def _compiled(policy: Policy) -> tuple[Node, ...]:
     plain: set[bytes] = {b"/"}
     patterns: dict[bytes, tuple[bytes, ...]] = {}
     for rule in policy.never + policy.live + policy.default:

@@ -69,8 +69,9 @@ class Running:
         """Lets the program begin, serves it to its end, and returns how it ended.
 
         Raises:
-            RefusedError: The log cannot be opened, or the program could not be confined.
+            RefusedError: The rule file or the log cannot be made, or the program could not be confined.
         """
+        self._write_record()
         chains = self._open_log()
         hasher = Hasher(self._run.plan.exe)
         live = LiveRules(self._policy, self._run.record.rules)
@@ -109,6 +110,12 @@ class Running:
             started.gate.close()
             end_now(started.tree.pids, job)
         return None
+
+    def _write_record(self) -> None:
+        try:
+            directory.write_record(self._run.directory, self._run.record)
+        except OSError as error:
+            raise RefusedError(f"the rule file cannot be made: {reason(error)}") from error
 
     def _open_log(self) -> Chains:
         def open_log(session_id: str) -> LiveLog:

@@ -193,7 +193,6 @@ class Run:
             runs.sweep()
             runs.create(os.getpid())
             self.stack.callback(runs.remove, self.directory)
-            runs.write_record(self.directory, self.record)
         except OSError as error:
             raise RefusedError(f"the run's directory cannot be made: {reason(error)}") from error
 

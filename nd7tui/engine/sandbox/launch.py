@@ -162,12 +162,16 @@ class Beginning:
             RefusedError: The kernel refused a step, or the child was ended.
         """
         # Before the program begins: what is imported later could be a file that it has written.
+        from nd7tui.engine.policy import table
         from nd7tui.engine.sandbox.coverage import unpacked
         from nd7tui.engine.sandbox.gate import Gate
         from nd7tui.engine.sandbox.ground import Ground
         from nd7tui.engine.sandbox.hotloop import open_listener
         from nd7tui.engine.sandbox.tree import Tree
 
+        # The listener is going to ask for these; the child is not ready anyway.
+        table.compile(self._policy)
+        self._policy.stricter_beneath()
         listener, granted = self._confined()
         tree = Tree(os.getpid(), self.pid)
         ground = Ground(self._policy, unpacked(granted), tree)
