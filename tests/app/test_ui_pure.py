@@ -291,3 +291,10 @@ def test_allow_undoes_the_last_decision_only_if_that_was_to_shut():
     assert book.to_allow(NOW).target == "/a"
     book.set_policy(Policy(live=(shut, rule_at(Effect.ALLOW, b"/b", NOW + 1, "g"))))
     assert book.to_allow(NOW) is None
+
+
+def test_the_demo_plays_itself_unless_the_person_wants_the_keys():
+    assert Launch(("demo", "--fast")).plays_itself
+    assert not Launch(("demo", "--manual")).plays_itself
+    assert not Launch(("./demo",)).plays_itself
+    assert not Launch(("bash", "demo")).plays_itself

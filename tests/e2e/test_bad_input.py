@@ -181,6 +181,7 @@ def test_a_torn_log_is_said_everywhere_and_nothing_else_is_lost(person):
 
     terminal = person.open(ready="recent sessions")
     terminal.keys("s")
+    terminal.until("1 of 1 sessions")
     terminal.until(" torn ")
     terminal.keys("Enter")
     lines = terminal.until("damaged")
