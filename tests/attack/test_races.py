@@ -114,6 +114,65 @@ def test_pitfall_15_swapping_the_flags_in_memory_opens_nothing_for_writing(arena
     assert escapes(arena.bare(" ".join((program, *words[:3], SECONDS_BARE))))[0] > 0
 
 
+BASES = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int stop;
+static const char *good, *bad;
+static int held[2], by_cwd;
+static void *flip(void *unused) {
+    (void)unused;
+    while (!stop) {
+        if (by_cwd) { if (chdir(good) || chdir(bad)) abort(); }
+        else { dup2(held[0], 100); dup2(held[1], 100); }
+    }
+    return 0;
+}
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+int main(int argc, char **argv) {
+    int escaped = 0, done = 0, refused = 0;
+    by_cwd = argv[1][0] == 'c'; good = argv[2]; bad = argv[3];
+    held[0] = open(good, O_RDONLY); held[1] = open(bad, O_RDONLY);
+    dup2(held[0], 100);
+    pthread_t t;
+    pthread_create(&t, 0, flip, 0);
+    double end = now() + atof(argv[4]);
+    while (now() < end) {
+        int fd = openat(by_cwd ? AT_FDCWD : 100, "file", O_WRONLY);
+        if (fd < 0) { refused += errno == EACCES; continue; }
+        char name[64], real[512] = {0};
+        snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        done++;
+        if (readlink(name, real, sizeof real - 1) > 0) escaped += strncmp(real, bad, strlen(bad)) == 0;
+        close(fd);
+    }
+    stop = 1;
+    printf("%d %d %d\n", escaped, done > 0, refused > 0);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["cwd", "descriptor"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_pitfall_15_swapping_where_a_path_starts_never_escapes(arena, how, strict):
+    good = arena.write("home/project/src/open/file").parent
+    bad = arena.write("home/project/src/sealed/file").parent if strict else arena.top / "outside"
+    rules = (live(Effect.DENY, Access.WRITE, bad),) if strict else ()
+    program = arena.build(BASES)
+    result = arena.run(program, how, str(good), str(bad), "1", live=rules)
+    assert escapes(result.out) == (0, 1, 1), result.err
+    assert result.denied(str(bad / "file"))
+    assert escapes(arena.bare(f"{program} {how} {good} {bad} {SECONDS_BARE}"))[0] > 0
+
+
 # Swaps a directory and a symbolic link to somewhere else, from outside of the run and as fast as can be: a run's own
 # renames wait in the same line as what they are to race with.
 SWAP = r"""
