@@ -56,7 +56,9 @@ def is_canonical(path: bytes) -> bool:
     if path == b"/":
         return True
     closed = path + b"/"
-    return path[:1] == b"/" and not (b"//" in closed or b"/./" in closed or b"/../" in closed or b"\0" in closed)
+    if path[:1] != b"/" or b"//" in closed or b"\0" in path:
+        return False
+    return b"/." not in path or not (b"/./" in closed or b"/../" in closed)
 
 
 def depth_of(path: bytes) -> int:

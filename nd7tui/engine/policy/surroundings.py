@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
@@ -92,12 +93,12 @@ def _real(path: str) -> bytes:
 
 
 def _behind_links(rules: tuple[Rule, ...], layout: Layout) -> Iterator[Rule]:
-    seen: dict[bytes, bytes] = {}
+    links = _Links()
     for rule in rules:
         target = rule.target
         # /dev/stdin and its like lead to whatever this process has open, which must not become a rule.
         if isinstance(target, PathTarget) and not is_beneath(target.path, b"/dev"):
-            for n, real in enumerate(_leads_to(target, seen)):
+            for n, real in enumerate(_leads_to(target, links)):
                 made = _moved(rule, real, f"{rule.id}.link{n}", layout)
                 if made is not None:
                     yield made
@@ -114,27 +115,44 @@ def _moved(rule: Rule, real: bytes, name: str, layout: Layout) -> Rule | None:
     return replace(rule, effect=effect, target=PathTarget(real), id=name)
 
 
-def _leads_to(target: PathTarget, seen: dict[bytes, bytes]) -> list[bytes]:
+def _leads_to(target: PathTarget, links: _Links) -> list[bytes]:
     """Returns the real paths of what `target` names, where they differ."""
     if not target.glob:
-        real = _cached(target.path, seen)
+        real = links.real(target.path)
         return [] if real == target.path else [real]
     parent, pattern = split(target.path)
-    real_parent = _cached(parent, seen)
+    real_parent = links.real(parent)
     try:
         names = [name for name in os.listdir(real_parent) if fnmatch.fnmatchcase(name, pattern)]
     except OSError:
         return []
     entries = [os.path.join(parent, name) for name in names]
-    return [real for entry in entries if (real := _cached(entry, seen)) != entry]
+    return [real for entry in entries if (real := links.real(entry)) != entry]
 
 
-def _cached(path: bytes, seen: dict[bytes, bytes]) -> bytes:
-    """Returns the real path; each directory on the way is looked at once."""
-    if path == b"/":
-        return path
-    if path not in seen:
+class _Links:
+    """Where paths lead to; each directory on the way is looked at once, and nothing in one that is not there."""
+
+    def __init__(self) -> None:
+        self._real: dict[bytes, bytes] = {b"/": b"/"}
+        self._missing: set[bytes] = set()
+
+    def real(self, path: bytes) -> bytes:
+        """Returns the real path, as `os.path.realpath` does."""
+        known = self._real.get(path)
+        if known is None:
+            known = self._real[path] = self._look(path)
+        return known
+
+    def _look(self, path: bytes) -> bytes:
         parent, name = split(path)
-        real = os.path.join(_cached(parent, seen), name)
-        seen[path] = os.path.realpath(real) if os.path.islink(real) else real
-    return seen[path]
+        real = self.real(parent).rstrip(b"/") + b"/" + name
+        if parent in self._missing:
+            self._missing.add(path)
+            return real
+        try:
+            mode = os.lstat(real).st_mode
+        except OSError:
+            self._missing.add(path)
+            return real
+        return os.path.realpath(real) if stat.S_ISLNK(mode) else real
