@@ -198,7 +198,12 @@ class Person:
 
     def leave(self):
         if self.terminal is not None:
+            pids = descendants(self.terminal.shell_pid)
             self.terminal.close()
+            # A run that ends writes its last frames into the home; what is removed before that comes back.
+            end = time.monotonic() + 10
+            while any(map(alive, pids)) and time.monotonic() < end:
+                time.sleep(0.05)
         shutil.rmtree(self.top, ignore_errors=True)
 
 
@@ -215,6 +220,21 @@ def only_child(pid, timeout=10.0):
             return int(children[0])
         time.sleep(0.05)
     raise AssertionError(f"{pid} has the children {children}")
+
+
+def descendants(pid):
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [found for child in map(int, children) for found in (child, *descendants(child))]
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def make(uid=None):
