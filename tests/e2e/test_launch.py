@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -68,3 +70,44 @@ def test_what_is_granted_is_heard_as_it_was_told():
     coverage = Coverage()
     coverage.roots[Access.READ][b"/a\xff"] = Root(b"/a\xff", 1 << 40, 7)
     assert unpacked(coverage.packed()) == coverage
+
+
+LATE = """
+import sys
+from nd7tui import cli
+from nd7tui.engine.run import jobs
+from nd7tui.engine.sandbox import launch
+
+early, finish, end = set(), launch.Beginning.finish, jobs.end_like
+
+def finished(self, *args):
+    started = finish(self, *args)
+    early.update(sys.modules)
+    return started
+
+def ending(how):
+    print("late:", sorted(name for name in set(sys.modules) - early if name.startswith("nd7tui")))
+    end(how)
+
+launch.Beginning.finish, jobs.end_like = finished, ending
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["sh", "-c", "echo x > ~/x; mkdir d; mv d e; rmdir e"],
+        [sys.executable, "-c", "import socket; socket.socket().connect_ex(('198.51.100.1', 80))"],
+        ["demo"],
+    ],
+    ids=["files", "network", "agent"],
+)
+def test_nothing_of_nd7_is_imported_while_the_program_could_change_it(tmp_path, program):
+    (tmp_path / "project").mkdir()
+    argv = [sys.executable, "-c", LATE, "run", "--quiet", "--hold", "0", *program]
+    env = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = subprocess.run(
+        argv, cwd=tmp_path / "project", env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=90, check=False
+    )
+    assert done.stdout.splitlines()[-1] == b"late: []", done.stderr

@@ -73,6 +73,8 @@ class Running:
         """
         self._write_record()
         chains = self._open_log()
+        if self._run.plan.adapter is not None:
+            import nd7tui.engine.agents.rewrite  # noqa: F401 - its first hook must not be what imports it
         hasher = Hasher(self._run.plan.exe)
         live = LiveRules(self._policy, self._run.record.rules)
         started = self._start(beginning, chains)
