@@ -99,7 +99,7 @@ cli.main()
     [
         ["sh", "-c", "echo x > ~/x; mkdir d; mv d e; rmdir e"],
         [sys.executable, "-c", "import socket; socket.socket().connect_ex(('198.51.100.1', 80))"],
-        ["demo"],
+        ["demo", "--fast"],
     ],
     ids=["files", "network", "agent"],
 )
