@@ -151,17 +151,8 @@ class Denials:
         return min(dues, default=None)
 
     def arrive(self, request: Request, now: int) -> list[Action]:
-        """Takes in one refused call."""
-        key = _key(request)
-        held = self._held.get(key)
-        if held is not None and now < held.deadline and self._waiting < MOST_HELD:
-            return self._join(held, request, now)
-        noise = self._is_noise(request)
-        if noise and not self._log_noise:
-            return [Refuse(request)]
-        if self._may_hold(request, noise=noise, now=now):
-            return self._question(key, request, now)
-        return [*self._count(key, request, now, noise=noise), Refuse(request)]
+        """Takes in one refused call. What is due ends first: a question past its deadline takes no more callers."""
+        return [*self.tick(now), *self._take_in(request, now)]
 
     def settle(self, request: Request, outcome: Outcome, now: int) -> list[Action]:
         """Ends the wait of one held call: `ALLOWED` and `GONE` need no answer, the others refuse it."""
@@ -204,6 +195,18 @@ class Denials:
             actions += [*self.settle(request, Outcome.GONE, now), Refuse(request)]
         return actions + self.rules_changed()
 
+    def _take_in(self, request: Request, now: int) -> list[Action]:
+        key = _key(request)
+        held = self._held.get(key)
+        if held is not None and self._waiting < MOST_HELD:
+            return self._join(held, request, now)
+        noise = self._is_noise(request)
+        if noise and not self._log_noise:
+            return [Refuse(request)]
+        if self._may_hold(request, noise=noise, now=now):
+            return self._question(key, request, now)
+        return [*self._count(key, request, now, noise=noise), Refuse(request)]
+
     def _next_id(self) -> str:
         self._last_id += 1
         return f"d{self._last_id}"
@@ -233,15 +236,11 @@ class Denials:
         return []
 
     def _count(self, key: Key, request: Request, now: int, *, noise: bool) -> list[Action]:
-        window = self._windows.get(key)
-        actions: list[Action] = []
-        if window is not None and window.ends <= now:
-            actions += self._close_window(window, now)
-            window = self._windows.get(key)
-        if window is not None:
+        if (window := self._windows.get(key)) is not None:
             window.latest = request
             window.repeats += 1
-            return actions
+            return []
+        actions: list[Action] = []
         if len(self._windows) >= MOST_WINDOWS:
             actions += self._drop_window(next(iter(self._windows)))
         first = self._next_id()
