@@ -277,13 +277,36 @@ while len(seen) < 200 - 128 and time.monotonic() < deadline: time.sleep(0.05)
 print(set(seen), len(seen), open("src/main.c").read(), end=""); open("new", "w").write("x")
 print(open("new").read(), flush=True); os._exit(0)
 """
-    held = []
 
     def few():
-        held.append(resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)))
+        most = len(os.listdir("/proc/self/fd")) + 270  # two for each that waits, and some for itself
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     result = arena.python(code, prepare=few)
     assert result.out == "{'EMFILE'} 72 int x;\nx\n", result.err
+
+
+def test_a_low_soft_limit_is_the_programs_and_not_the_supervisors(arena):
+    code = """
+import os, resource, threading, time
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)
+os.mkfifo("p")
+seen = []
+def one():
+    try: os.open("p", os.O_WRONLY)
+    except OSError as error: seen.append(error)
+for _ in range(60): threading.Thread(target=one, daemon=True).start()
+time.sleep(1)
+print(seen, open("src/main.c").read(), flush=True); os._exit(0)
+"""
+
+    def few():
+        most = len(os.listdir("/proc/self/fd")) + 60
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        os.write(1, b"%d\n" % most)
+
+    given, seen, text = arena.python(code, prepare=few).out.split("\n", 2)
+    assert (seen, text) == (given, "[] int x;\n\n")
 
 
 LOCKS = """

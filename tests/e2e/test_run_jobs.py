@@ -40,7 +40,7 @@ def test_it_dies_of_the_programs_signal(number, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2])
 def test_a_signal_sent_to_it_reaches_the_program(number):
-    trap = f"trap 'echo got; exit 7' {int(number)}; echo up; while :; do sleep 0.05; done"
+    trap = f"trap 'echo got; exit 7' {int(number)}; echo u\"\"p; while :; do sleep 0.05; done"
     with subprocess.Popen([*DRIVER, "bash", "-c", trap], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "up\n"
         process.send_signal(number)
@@ -63,7 +63,7 @@ def test_stop_and_continue_are_seen_by_the_parent():
 
 
 def test_ctrl_c_reaches_the_program_once_and_not_the_supervisor(terminal):
-    terminal.type(f"{RUN} bash -c 'n=0; trap \"n=\\$((n+1))\" INT; echo up; sleep 1; sleep 0.3; echo got-$n; exit 3'")
+    terminal.type(f"{RUN} bash -c 'n=0; trap \"n=\\$((n+1))\" INT; echo u\"\"p; sleep 1; sleep 0.3; echo got-$n; exit 3'")
     terminal.wait_for("\nup")
     terminal.keys("C-c")
     terminal.wait_for("got-1")
@@ -72,15 +72,15 @@ def test_ctrl_c_reaches_the_program_once_and_not_the_supervisor(terminal):
 
 
 def test_ctrl_c_kills_a_program_that_does_not_care(terminal):
-    terminal.type(f"{RUN} sleep 100")
-    time.sleep(0.5)
+    terminal.type(f"{RUN} bash -c 'echo u\"\"p; exec sleep 100'")
+    terminal.wait_for("\nup")
     terminal.keys("C-c")
     terminal.type("echo status-$?")
     terminal.wait_for("status-130")
 
 
 def test_ctrl_z_stops_the_job_and_fg_goes_on(terminal):
-    terminal.type(f"{RUN} bash -c 'echo up; read line; echo read-$line'")
+    terminal.type(f"{RUN} bash -c 'echo u\"\"p; read line; echo read-$line'")
     terminal.wait_for("\nup")
     terminal.keys("C-z")
     terminal.wait_for("Stopped")
@@ -103,8 +103,8 @@ def test_a_background_program_that_reads_is_stopped_as_alone(terminal):
 
 
 def test_kill_of_the_job_ends_it(terminal):
-    terminal.type(f"{RUN} sleep 100 &")
-    time.sleep(0.5)
+    terminal.type(f"{RUN} bash -c 'echo u\"\"p; exec sleep 100' &")
+    terminal.wait_for("$ up")
     terminal.type("kill %1")
     time.sleep(0.5)
     terminal.type("")
@@ -132,7 +132,7 @@ def test_an_interactive_shell_takes_the_terminal_and_gives_it_back(terminal):
 
 
 def test_a_full_screen_program_sees_the_window_change(terminal):
-    terminal.type(f"{RUN} bash -c 'trap \"stty size\" WINCH; echo up; while :; do sleep 0.1; done'")
+    terminal.type(f"{RUN} bash -c 'trap \"stty size\" WINCH; echo u\"\"p; while :; do sleep 0.1; done'")
     terminal.wait_for("\nup")
     terminal.resize(100, 30)
     terminal.wait_for("30 100")
@@ -141,7 +141,7 @@ def test_a_full_screen_program_sees_the_window_change(terminal):
 
 def test_the_terminal_closing_ends_the_program(tmp_path):
     terminal = Terminal(tmp_path, cwd=tmp_path)
-    terminal.type(f"exec {RUN} bash -c 'trap \"echo hup > hup; exit\" HUP; echo up; while :; do sleep 0.1; done'")
+    terminal.type(f"exec {RUN} bash -c 'trap \"echo hup > hup; exit\" HUP; echo u\"\"p; while :; do sleep 0.1; done'")
     terminal.wait_for("\nup")
     terminal.close()
     end = time.monotonic() + 5

@@ -131,7 +131,16 @@ def begin(
             _give_up(up_write, number or errno.EINVAL)
     os.close(up_write)
     os.close(down_read)
+    _allow_more_descriptors()
     return Beginning(pid, policy, up_read, down_write, same_floor=floor_policy is None)
+
+
+def _allow_more_descriptors() -> None:
+    """Lets this process, not the program, have as many as it may: calls that wait hold some of them."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Beginning:
