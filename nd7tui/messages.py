@@ -13,7 +13,6 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from nd7tui.screens.feed import News
-    from nd7tui.screens.frame_index import Loaded
 
 
 @dataclass
@@ -21,13 +20,6 @@ class Polled(Message):
     """A session's log or rule file has news."""
 
     news: News
-
-
-@dataclass
-class FramesLoaded(Message):
-    """A part of a log has been read for review."""
-
-    loaded: Loaded
 
 
 @dataclass

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nd7tui.engine.log.frame import Frame
 
-PIECE = 2000
+PIECE = 500
 DECISIONS = frozenset({"denial", "denial_end", "grant", "revoke", "rules_changed"})
 
 

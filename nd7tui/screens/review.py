@@ -5,17 +5,16 @@ Rule: a big log never stops the screen: it is read by a worker, filtered as it c
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.containers import Horizontal
 from textual.widgets import Input
-from textual.worker import get_current_worker
 
 from nd7tui.actions import Action, Context, Facts
 from nd7tui.engine import paths
-from nd7tui.messages import FramesLoaded
 from nd7tui.screens.base import Nd7Screen
 from nd7tui.screens.details import FrameDetails, frame_rows
 from nd7tui.screens.frame_index import Filter, Loaded, load, read_at
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 BESIDE_WIDTH = 100
+PAUSE = 0.005  # seconds, between two pieces: long enough for a key and a paint
 
 
 class ReviewScreen(Nd7Screen):
@@ -71,21 +71,19 @@ class ReviewScreen(Nd7Screen):
         self.frames.focus()
         self._read()
 
-    @work(thread=True, exclusive=True)
-    def _read(self) -> None:
-        worker = get_current_worker()
+    @work(exclusive=True)
+    async def _read(self) -> None:
+        """Reads in a thread, piece by piece; it waits while the screen takes the last one in and serves its keys."""
+        pieces = load(self.events)
         try:
-            for piece in load(self.events):
-                if worker.is_cancelled:
-                    return
-                self.post_message(FramesLoaded(piece))
+            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                self._take_in(piece)
+                await asyncio.sleep(PAUSE)
         except OSError as error:
             self.fault = f"the log cannot be read: {error.strerror}"
-            self.post_message(FramesLoaded(Loaded([], 0, 1, last=True)))
+            self._take_in(Loaded([], 0, 1, last=True))
 
-    @on(FramesLoaded)
-    def _loaded(self, message: FramesLoaded) -> None:
-        piece = message.loaded
+    def _take_in(self, piece: Loaded) -> None:
         first = not self.shown
         self.rows += piece.rows
         self.shown += self.wanted.wanted(piece.rows)

@@ -238,12 +238,12 @@ def alive(pid):
 
 
 def make(uid=None):
-    """Returns a person, or skips the test where this machine lets nobody have a namespace of their own."""
+    """Returns a person; fails the test where this machine lets nobody have a namespace of their own."""
     if uid is not None and uid != os.getuid() and os.getuid() != 0:
         pytest.skip("needs root, to be somebody else")
     person = Person(uid)
     tried = person.nd7("--version")
     if tried.returncode:
         person.leave()
-        pytest.skip(f"no mount namespace, or nd7 cannot be reached as uid {person.uid}: {tried.stderr.strip()}")
+        pytest.fail(f"no mount namespace, or nd7 cannot be reached as uid {person.uid}: {tried.stderr.strip()}")
     return person

@@ -119,16 +119,6 @@ def test_without_anybody_at_the_keys_it_says_so_and_goes_on(session):
     assert leftovers(run.pid) == []
 
 
-def test_a_private_key_is_refused(session):
-    key = os.path.join(HOME, ".ssh/id_ed25519")
-    if not os.path.exists(key):
-        pytest.skip("this user has no ~/.ssh/id_ed25519 and the test makes none")
-    run = start(session, "--hold", "0", demo=("--fast", "--wait", "0"))
-    output, _ = run.communicate(timeout=60)
-    assert run.returncode == 0, output
-    assert [f.body["target"] for f in frames(session) if f.kind == "denial" and f.body["access"] == "read"] == [key]
-
-
 def test_the_project_the_user_names_is_kept(session, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ from nd7tui.engine.terminal.choose import ENGINES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")]
+pytestmark = [pytest.mark.e2e]
 
 HOST = Path(__file__).parents[1] / "app" / "pane_host.py"
 COLS, ROWS = 100, 30

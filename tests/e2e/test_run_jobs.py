@@ -63,7 +63,7 @@ def test_stop_and_continue_are_seen_by_the_parent():
 
 
 def test_ctrl_c_reaches_the_program_once_and_not_the_supervisor(terminal):
-    terminal.type(f"{RUN} bash -c 'n=0; trap \"n=\\$((n+1))\" INT; echo u\"\"p; sleep 1; sleep 0.3; echo got-$n; exit 3'")
+    terminal.type(f'{RUN} bash -c \'n=0;trap "n=\\$((n+1))" INT; echo u""p; sleep 1; sleep .3; echo got-$n; exit 3\'')
     terminal.wait_for("\nup")
     terminal.keys("C-c")
     terminal.wait_for("got-1")
@@ -132,7 +132,7 @@ def test_an_interactive_shell_takes_the_terminal_and_gives_it_back(terminal):
 
 
 def test_a_full_screen_program_sees_the_window_change(terminal):
-    terminal.type(f"{RUN} bash -c 'trap \"stty size\" WINCH; echo u\"\"p; while :; do sleep 0.1; done'")
+    terminal.type(f'{RUN} bash -c \'trap "stty size" WINCH; echo u""p; while :; do sleep 0.1; done\'')
     terminal.wait_for("\nup")
     terminal.resize(100, 30)
     terminal.wait_for("30 100")
@@ -141,7 +141,7 @@ def test_a_full_screen_program_sees_the_window_change(terminal):
 
 def test_the_terminal_closing_ends_the_program(tmp_path):
     terminal = Terminal(tmp_path, cwd=tmp_path)
-    terminal.type(f"exec {RUN} bash -c 'trap \"echo hup > hup; exit\" HUP; echo u\"\"p; while :; do sleep 0.1; done'")
+    terminal.type(f'exec {RUN} bash -c \'trap "echo hup > hup; exit" HUP; echo u""p; while :; do sleep 0.1; done\'')
     terminal.wait_for("\nup")
     terminal.close()
     end = time.monotonic() + 5

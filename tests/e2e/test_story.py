@@ -216,6 +216,7 @@ def test_the_demo_plays_itself_to_its_end(person):
     assert end["exit"] == 0
     assert {body["rule"]["by"] for body in person.told("grant", 2)} == {"demo"}
     (outside,) = {body["target"] for body in person.told("denial") if "nd7-demo-outside" in body["target"]}
+    assert str(person.key) in {body["target"] for body in person.told("denial") if body["access"] == "read"}
     assert person.story(outside) == STORY
     assert person.story(person.key) == ["denial"]
     assert [body["outcome"] for body in person.told("denial_end")] == ["denied"]

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import resource
 import signal
 import stat
 import struct
@@ -137,8 +138,6 @@ def begin(
 
 def _allow_more_descriptors() -> None:
     """Lets this process, not the program, have as many as it may: calls that wait hold some of them."""
-    import resource
-
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
