@@ -464,6 +464,18 @@ def test_fast_mode_still_refuses(arena):
     assert not result.denied(str(arena.home / ".ssh/id_ed25519"))
 
 
+def test_fast_mode_reads_what_processes_are_there_and_no_memory(arena):
+    """What the floor grants must hold for processes that begin later; /proc/kcore takes CAP_SYS_RAWIO."""
+    result = arena.sh(
+        "cat /proc/self/comm; sleep 5 & grep -c Name /proc/$!/status; kill $!;"
+        "grep CapBnd /proc/self/status; head -c 1 /proc/kcore",
+        fast=True,
+    )
+    own, later, _, bounding = result.out.split()
+    assert (own, later) == ("cat", "1"), result.err
+    assert not int(bounding, 16) >> 17 & 1 or arena.uid
+
+
 def test_strict_mode_works_as_usual(arena):
     rules = (live(Effect.DENY, Access.WRITE, arena.project / "src"),)
     result = arena.sh(

@@ -129,13 +129,12 @@ SECRETS: dict[str, tuple[str, ...]] = {
 }
 
 # ---- The same, anywhere, when the run is root's: for everybody else the file's own mode says no already, and each
-# line costs the floor a rule for every sibling (in /proc, siblings come and go).
+# line costs the floor a rule for every sibling. Kernel memory (/proc/kcore) takes a capability that is dropped.
 ROOT_SECRETS: dict[str, tuple[str, ...]] = {
     "password hashes": ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-"),
     "who may become root": ("/etc/sudoers", "/etc/sudoers.d"),
     "host keys": ("/etc/ssl/private", "/etc/krb5.keytab"),
     "network passwords": ("/etc/NetworkManager/system-connections", "/etc/wpa_supplicant"),
-    "kernel memory": ("/proc/kcore",),
 }
 ROOT_SECRET_GLOBS: dict[str, tuple[str, ...]] = {"host keys": ("/etc/ssh/ssh_host_*_key",)}
 
