@@ -19,8 +19,15 @@ def state_dir() -> str:
 
     Source: XDG Base Directory Specification (a relative value is ignored).
     """
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return os.path.join(base if os.path.isabs(base) else os.path.join(home(), ".local/state"), "nd7")
+    return _xdg("XDG_STATE_HOME", ".local/state")
+
+
+def caches_dir() -> str:
+    """Returns where package managers keep what confined runs fetch: `$XDG_CACHE_HOME/nd7`, by default `~/.cache/nd7`.
+
+    Source: XDG Base Directory Specification (a relative value is ignored).
+    """
+    return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def sessions_dir() -> str:
@@ -36,3 +43,8 @@ def runs_dir() -> str:
 def config_file() -> str:
     """Returns the path of the user's configuration, `~/.config/nd7/config.toml`."""
     return os.path.join(home(), ".config", "nd7", "config.toml")
+
+
+def _xdg(variable: str, default: str) -> str:
+    base = os.environ.get(variable, "")
+    return os.path.join(base if os.path.isabs(base) else os.path.join(home(), default), "nd7")

@@ -13,6 +13,8 @@ import time
 import pytest
 from terminal import Terminal
 
+import nd7tui
+
 pytestmark = pytest.mark.e2e
 ND7 = [sys.executable, "-m", "nd7tui.cli"]
 HOME = pwd.getpwuid(os.getuid()).pw_dir
@@ -100,6 +102,23 @@ def test_the_project_is_writable_and_the_rest_is_not(world):
     assert (denial["target"], denial["access"], denial["errno"]) == (world.path("file"), "write", "EACCES")
     assert (denial["comm"], denial["count"]) == ("sh", 1)
     assert world.verified()
+
+
+def test_package_managers_have_caches_that_no_install_outside_trusts(world):
+    world.env |= {"XDG_CACHE_HOME": world.path("cache"), "GOCACHE": "/elsewhere"}
+    world.env.pop("npm_config_cache", None)
+    os.makedirs(world.path("cache/npm"))
+    code = 'echo $GOCACHE; echo x > $npm_config_cache/x && echo $npm_config_cache; echo x > "$XDG_CACHE_HOME/y"'
+    done = world.run("--hold", "0", "sh", "-c", f"mkdir -p $npm_config_cache; {code}")
+    assert done.stdout.split() == ["/elsewhere", world.path("cache/nd7/npm")], done.stderr
+    assert os.path.exists(world.path("cache/nd7/npm/x"))
+    assert [body["target"] for body in world.bodies("denial")] == [world.path("cache/y")]
+
+
+def test_it_says_when_the_program_may_change_nd7(world):
+    inside = os.path.dirname(os.path.dirname(nd7tui.__file__))
+    assert "where the program may write" in world.run("--project", inside, "true").stderr
+    assert world.run("true").stderr == ""
 
 
 def test_the_log_tells_the_whole_run(world):

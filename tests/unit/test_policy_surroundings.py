@@ -86,3 +86,19 @@ def test_tmp_directories_never_open_home(tmp_path) -> None:
     inside = str(tmp_path / "home/t")
     assert surroundings.tmp_directories({"TMPDIR": inside}, home) == (os.fsencode(os.path.realpath(inside)),)
     assert surroundings.tmp_directories({}, "/home/ann") == (os.fsencode(os.path.realpath("/tmp")),)
+
+
+def test_package_managers_are_sent_to_caches_of_their_own(home, monkeypatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    found = surroundings.make_caches({"NPM_CONFIG_CACHE": "/mine", "PIP_CACHE_DIR": "/theirs"})
+    caches = os.path.realpath(home / ".cache/nd7")
+    assert found == {"UV_CACHE_DIR": f"{caches}/uv", "GOCACHE": f"{caches}/go-build"}
+    assert os.stat(caches).st_mode & 0o777 == 0o700
+    assert effect(home, Access.WRITE, f"{caches}/npm/x") is Effect.ALLOW
+    assert effect(home, Access.WRITE, home / ".npm/_cacache") is Effect.DENY
+
+
+def test_without_a_place_for_caches_there_are_none(home, monkeypatch) -> None:
+    (home / ".cache").touch()
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert surroundings.make_caches({}) == {}

@@ -182,6 +182,12 @@ STARTUP: dict[str, tuple[str, ...]] = {
 AGENT_STATE = (".claude", ".codex")
 AGENT_STATE_GLOBS = (".claude.json*",)
 
+# ---- Package managers' caches, by the variable that moves them. The user's own are read and never written: what is put
+# there is run by the next install outside. Without one, npm and go stop and pip and uv are slow. So confined runs share
+# caches of their own, one directory each beneath `Layout.caches`.
+# Source: npm-config(7) "cache"; pip "Caching"; uv "Environment variables"; go help environment.
+PACKAGE_CACHES = {"npm_config_cache": "npm", "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "GOCACHE": "go-build"}
+
 # ---- Never writable: what would switch nd7 off in the next session.
 AGENT_CONFIGURATION = (
     ".claude/settings.json",
@@ -268,6 +274,7 @@ class Layout:
         uid: The user's id; 0 brings the system's own secrets in.
         programs: Directories of nd7's own programs (nd7-exec), never writable.
         protected: Further files never writable, which the agent's adapter relies on.
+        caches: Where confined runs keep packages, empty when there is no such place.
     """
 
     home: bytes
@@ -280,6 +287,7 @@ class Layout:
     uid: int
     programs: tuple[bytes, ...] = ()
     protected: tuple[bytes, ...] = ()
+    caches: bytes = b""
 
 
 class _Rules:
@@ -338,6 +346,8 @@ def _writing(rules: _Rules, layout: Layout) -> None:
     for why, paths in (("temporary files", layout.tmp), ("the agent's scratch directory", layout.scratch)):
         for path in paths:
             rules.add(Effect.ALLOW, why, PathTarget(path), *BOTH)
+    if layout.caches:
+        rules.add(Effect.ALLOW, "package caches of confined runs", PathTarget(layout.caches), *BOTH)
     state = "the agent's own state"
     rules.under(Effect.ALLOW, layout.home, {state: AGENT_STATE}, Access.WRITE)
     rules.under(Effect.ALLOW, layout.home, {state: AGENT_STATE_GLOBS}, Access.WRITE, glob=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
 from nd7tui.engine.policy import address
-from nd7tui.engine.policy.defaults import STARTUP, Layout, policy_for
+from nd7tui.engine.policy.defaults import PACKAGE_CACHES, STARTUP, Layout, policy_for
 from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule, is_beneath, split
 from nd7tui.engine.records import replace
 
@@ -75,7 +75,23 @@ def layout_of(
         uid=os.geteuid(),
         programs=programs,
         protected=tuple(_real(path) for path in protected),
+        caches=_real(paths.caches_dir()),
     )
+
+
+def make_caches(env: Mapping[str, str]) -> dict[str, str]:
+    """Makes the place for packages, and returns the variables that send package managers there.
+
+    One that the user has set stays as it is. Without a place there are none: the package managers then use their own,
+    where the run may not write.
+    """
+    top = os.path.realpath(paths.caches_dir())
+    try:
+        os.makedirs(top, mode=0o700, exist_ok=True)
+    except OSError:
+        return {}
+    taken = {name.lower() for name in env}  # npm reads NPM_CONFIG_CACHE too
+    return {name: os.path.join(top, own) for name, own in PACKAGE_CACHES.items() if name.lower() not in taken}
 
 
 def floor_of(layout: Layout) -> Policy:

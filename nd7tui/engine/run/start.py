@@ -13,12 +13,13 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import nd7tui
 from nd7tui.engine import paths
 from nd7tui.engine.log.layout import events_path
 from nd7tui.engine.policy import config, document
 from nd7tui.engine.policy.members import RuleFileError
 from nd7tui.engine.policy.rules import Access, Effect, Scope
-from nd7tui.engine.policy.surroundings import floor_of, layout_of, tmp_directories
+from nd7tui.engine.policy.surroundings import floor_of, layout_of, make_caches, tmp_directories
 from nd7tui.engine.run import directory as runs
 from nd7tui.engine.run import jobs
 from nd7tui.engine.run.options import HOLD_SECONDS
@@ -171,7 +172,8 @@ class Run:
 
     def _begin(self, policy: Policy) -> launch.Beginning:
         plan = self.plan
-        env = plan.env | {"ND7_SESSION": plan.session_id, "ND7_RUN": str(os.getpid())}
+        env = plan.env | make_caches(plan.env)
+        env |= {"ND7_SESSION": plan.session_id, "ND7_RUN": str(os.getpid())}
         if env.get("PWD") and plan.cwd != os.getcwd():
             env["PWD"] = plan.cwd
         return launch.begin(
@@ -183,10 +185,15 @@ class Run:
         )
 
     def _notes(self) -> tuple[str, ...]:
+        """Returns what the person should be told before it starts."""
         plan = self.plan
+        notes = list(plan.notes)
         if (plan.home + "/").startswith(plan.project.rstrip("/") + "/"):
-            return (*plan.notes, f"the project is {plan.project}: everything in your home but secrets may be written")
-        return plan.notes
+            notes.append(f"the project is {plan.project}: everything in your home but secrets may be written")
+        own = os.path.dirname(nd7tui.__file__)
+        if self.floor.decide_path(Access.WRITE, os.fsencode(own)).effect is Effect.ALLOW:
+            notes.append(f"nd7 itself is in {own}, where the program may write: it could change what you start next")
+        return tuple(notes)
 
     def _make_directory(self) -> None:
         try:
