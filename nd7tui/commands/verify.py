@@ -18,7 +18,7 @@ from nd7tui.engine.log.chain import CAVEAT
 from nd7tui.engine.log.faults import ChainError, LogError
 from nd7tui.engine.log.plain import clean
 from nd7tui.engine.log.verify import verify
-from nd7tui.errors import UsageError
+from nd7tui.errors import Nd7Error, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -55,10 +55,10 @@ def _one(directory: str, *, as_json: bool) -> bool:
     """Verifies one session and prints the result; returns whether it is clean."""
     progress = _Progress(os.path.basename(directory)) if sys.stderr.isatty() and not as_json else None
     result: Verified | None = None
-    fault: LogError | None = None
+    fault: Nd7Error | None = None
     try:
         result = verify(directory, progress)
-    except LogError as error:
+    except Nd7Error as error:
         fault = error
     except OSError as error:
         fault = LogError(f"cannot be read: {error.strerror}")
@@ -74,7 +74,7 @@ def _one(directory: str, *, as_json: bool) -> bool:
     return result is not None
 
 
-def _as_json(result: Verified | None, fault: LogError | None) -> dict[str, Any]:
+def _as_json(result: Verified | None, fault: Nd7Error | None) -> dict[str, Any]:
     if result is not None:
         head = None if result.head is None else {"seq": result.head.seq, "hash": result.head.hash}
         return {"ok": True, "frames": result.frames, "head": head, "bytes": result.size}
@@ -83,7 +83,7 @@ def _as_json(result: Verified | None, fault: LogError | None) -> dict[str, Any]:
     return {"ok": False, "broken": known, "fault": code, "frame": frame, "message": str(fault)}
 
 
-def _print(session_id: str, result: Verified | None, fault: LogError | None) -> None:
+def _print(session_id: str, result: Verified | None, fault: Nd7Error | None) -> None:
     name = clean(session_id)
     if result is None:
         sys.stdout.flush()

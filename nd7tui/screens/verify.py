@@ -16,8 +16,8 @@ from textual.worker import get_current_worker
 
 from nd7tui.actions import Action, Context, Facts
 from nd7tui.engine.log.chain import CAVEAT
-from nd7tui.engine.log.faults import LogError
 from nd7tui.engine.log.verify import verify
+from nd7tui.errors import Nd7Error
 from nd7tui.messages import VerifyDone, VerifyProgress
 from nd7tui.screens.base import Nd7Screen
 from nd7tui.widgets.bars import Bar, Piece
@@ -123,7 +123,7 @@ class VerifyScreen(Nd7Screen):
                 found = verify(directory, progress)
                 head = found.head.hash if found.head else ""
                 self.post_message(VerifyDone(name, found.frames, head))
-            except LogError as error:
+            except Nd7Error as error:
                 self.post_message(VerifyDone(name, 0, "", str(error)))
             except OSError as error:
                 self.post_message(VerifyDone(name, 0, "", f"cannot be read: {error.strerror or error}"))

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from nd7tui.engine import paths
+from nd7tui.engine import locks, paths
 from nd7tui.engine.policy.document import RunRecord
 from nd7tui.engine.policy.members import RuleFileError
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Rule, Scope
@@ -191,9 +191,9 @@ def test_writers_at_once_lose_nothing(home) -> None:
 
 
 def test_a_lock_that_is_kept_is_told(home, monkeypatch) -> None:
-    monkeypatch.setattr(directory, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(locks, "PATIENCE", 0.05)
     run = start(os.getpid())
-    with directory._locked(run.dir), pytest.raises(Nd7Error, match="locked"):
+    with directory._locked(run.dir), pytest.raises(Nd7Error, match="held the lock"):
         directory.add_rule(run, rule("a"))
 
 

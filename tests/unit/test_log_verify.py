@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nd7tui.engine.log import faults, files
+from nd7tui.engine.locks import LockHeldError
+from nd7tui.engine.log import faults
 from nd7tui.engine.log import verify as verify_module
 from nd7tui.engine.log.chain import Head, check_head, genesis, verify_segment
 from nd7tui.engine.log.frame import seal
@@ -176,7 +177,7 @@ def test_a_lock_held_for_ever_does_not_hang_the_reader(session: Path, monkeypatc
     monkeypatch.setattr(verify_module, "_PATIENCE", 0.05)
     with (session / "lock").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(files.LockHeldError):
+        with pytest.raises(LockHeldError):
             verify(str(session))
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nd7tui.engine import paths
+from nd7tui.engine import locks, paths
 from nd7tui.engine.policy import config
 from nd7tui.engine.policy.config import RuleFileError
 from nd7tui.engine.policy.rules import Access, Effect, HostTarget, PathTarget, Policy, Rule, Scope, SocketTarget
@@ -156,3 +156,15 @@ def test_what_is_not_utf8_is_refused_with_a_hint(home) -> None:
     with pytest.raises(RuleFileError, match="UTF-8") as caught:
         config.remember(rule, b"/p")
     assert caught.value.hint
+
+
+def test_a_lock_that_is_kept_is_told_and_nothing_is_changed(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(locks, "PATIENCE", 0.05)
+    path = tmp_path / "config.toml"
+    path.write_text("")
+    with (
+        locks.locked(f"{path}.lock", "held"),
+        pytest.raises(locks.LockHeldError, match=r"config.toml: another process"),
+    ):
+        config.remember(ALLOW, b"/p", str(path))
+    assert path.read_text() == ""

@@ -6,14 +6,11 @@ Rule: directories are 0700 and files 0600, whatever the umask allows; `refused.n
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import time
 from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
 from nd7tui.engine.log import bodies, layout
-from nd7tui.engine.log.faults import LogError
 from nd7tui.engine.log.frame import encode
 
 if TYPE_CHECKING:
@@ -21,10 +18,6 @@ if TYPE_CHECKING:
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 PRIVATE = 0o600
-
-
-class LockHeldError(LogError):
-    """Another process did not let go of a log in time."""
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -39,31 +32,6 @@ def write_all(fd: int, data: bytes) -> None:
         if not more:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         written += more
-
-
-def take_lock(fd: int, operation: int, patience: float) -> None:
-    """Takes a `flock`, waiting at most `patience` seconds: what can read the file could hold its lock for ever.
-
-    Args:
-        fd: The lock file.
-        operation: `fcntl.LOCK_EX` or `fcntl.LOCK_SH`.
-        patience: Seconds.
-
-    Raises:
-        LockHeldError: Another process did not let go of it.
-    """
-    deadline = None
-    while True:
-        try:
-            fcntl.flock(fd, operation | fcntl.LOCK_NB)
-        except BlockingIOError:
-            now = time.monotonic()
-            deadline = now + patience if deadline is None else deadline
-            if now >= deadline:
-                raise LockHeldError(f"another process held the lock for {patience:g} s") from None
-            time.sleep(0.0005)
-        else:
-            return
 
 
 def make_private(directory: str) -> None:

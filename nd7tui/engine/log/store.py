@@ -20,13 +20,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
+from nd7tui.engine import locks
 from nd7tui.engine.log import bodies, faults, layout
 from nd7tui.engine.log.chain import Head, check_frame, check_head, genesis, parse_head
 from nd7tui.engine.log.ending import read_ending
-from nd7tui.engine.log.files import NEW, PRIVATE, keep_refused, make_private, take_lock, write_all
+from nd7tui.engine.log.files import NEW, PRIVATE, keep_refused, make_private, write_all
 from nd7tui.engine.log.frame import Frame, parse, seal, stated_hash
 from nd7tui.engine.log.headfile import HeadFile, read_head
 from nd7tui.engine.records import dataclass
+from nd7tui.errors import Nd7Error
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -143,8 +145,8 @@ class SessionLog:
                     return self._append(self._current(), source, kind, body, stamp)
                 finally:
                     self._release_lock()
-            except (faults.LogError, OSError) as error:
-                reason = str(error) if isinstance(error, faults.LogError) else f"{error.strerror or error}"
+            except (Nd7Error, OSError) as error:
+                reason = str(error) if isinstance(error, Nd7Error) else f"{error.strerror or error}"
                 kept = self._refuse(reason, source, kind, body, stamp)
                 raise AppendRefusedError(self.session_id, reason, kept=kept) from error
 
@@ -173,7 +175,7 @@ class SessionLog:
 
     def close(self) -> None:
         """Closes the files; the object cannot be used afterwards."""
-        with self._mutex, contextlib.suppress(faults.LogError):
+        with self._mutex, contextlib.suppress(Nd7Error):
             # Removing the spare `head.tmp` must not meet another process that is writing its own.
             self._take_lock(patience=0.1)
             self._head.close()
@@ -210,7 +212,7 @@ class SessionLog:
         """Takes the exclusive lock, waiting no longer than the log's patience."""
         if self._dir < 0:
             raise faults.LogError("the log is closed")
-        take_lock(self._lock, fcntl.LOCK_EX, self._patience if patience is None else patience)
+        locks.take(self._lock, fcntl.LOCK_EX, self._patience if patience is None else patience)
 
     def _release_lock(self) -> None:
         if self._lock >= 0:

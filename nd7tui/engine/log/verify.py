@@ -11,9 +11,9 @@ import fcntl
 import os
 from typing import TYPE_CHECKING
 
+from nd7tui.engine import locks
 from nd7tui.engine.log import layout
 from nd7tui.engine.log.chain import Head, check_head, verify_segment
-from nd7tui.engine.log.files import take_lock
 from nd7tui.engine.log.headfile import read_head
 from nd7tui.engine.records import dataclass
 
@@ -74,7 +74,7 @@ def _snapshot(session_dir: str) -> tuple[bytes | None, BinaryIO | None, int]:
     try:
         lock = _open(layout.LOCK, directory)
         if lock >= 0:
-            take_lock(lock, fcntl.LOCK_SH, _PATIENCE)
+            locks.take(lock, fcntl.LOCK_SH, _PATIENCE)
         content = read_head(directory)
         log = _open(layout.EVENTS, directory)
         return (content, None, 0) if log < 0 else (content, os.fdopen(log, "rb", 1 << 20), os.fstat(log).st_size)

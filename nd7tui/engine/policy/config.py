@@ -33,7 +33,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from nd7tui.engine import paths
+from nd7tui.engine import locks, paths
 from nd7tui.engine.policy.members import Members, RuleFileError, path_of, to_bytes, to_text
 from nd7tui.engine.policy.rules import (
     Access,
@@ -267,7 +267,7 @@ def remember(rule: Rule, project: bytes, path: str | None = None) -> None:
     """
     path = path or paths.config_file()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    with _locked(path):
+    with locks.locked(f"{path}.lock", path):
         content = _read(path) or b""
         known = parse(content, paths.home())
         if any(_same(rule, other) for one in known.projects if one.path == project for other in one.rules):
@@ -341,18 +341,6 @@ def _text(text: str) -> str:
         hint = "allow it for the run, or a directory above it for the project"
         raise _fault(f"{text!a} is not UTF-8 and cannot be written in TOML", "", hint) from error
     return text
-
-
-@contextlib.contextmanager
-def _locked(path: str) -> Any:
-    import fcntl
-
-    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _replace(path: str, content: bytes) -> None:

@@ -12,26 +12,24 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import time
 from typing import TYPE_CHECKING
 
-from nd7tui.engine import paths
+from nd7tui.engine import locks, paths
 from nd7tui.engine.policy.document import MAX_BYTES, RunRecord, parse, render
 from nd7tui.engine.policy.members import RuleFileError
 from nd7tui.engine.policy.rules import Effect
 from nd7tui.engine.records import dataclass
-from nd7tui.errors import Nd7Error, RefusedError, UsageError
+from nd7tui.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from nd7tui.engine.policy.rules import Access, Rule, Target
 
 RECORD = "record.json"
 LOCK = "record.lock"
 PROCESS = "process"
-LOCK_SECONDS = 5.0
-_LOCK_POLL_SECONDS = 0.01
 _NEW = ".new-"
 _INSIDE = "inside a run nothing of this may be changed; run it in a terminal outside"
 
@@ -337,27 +335,8 @@ def _without(record: RunRecord, ids: set[str]) -> tuple[Rule, ...]:
     return tuple(rule for rule in record.rules if rule.id not in ids)
 
 
-@contextlib.contextmanager
-def _locked(directory: str) -> Iterator[None]:
-    """Holds the lock of a rule file; raises Nd7Error when somebody else keeps it for longer than 5 s."""
-    import fcntl
-
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(os.path.join(directory, LOCK), flags, 0o600)
-    try:
-        give_up = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                # A stopped writer must not stop the supervisor with it.
-                if time.monotonic() > give_up:
-                    raise Nd7Error(f"{directory}: the rules are locked by another program") from None
-                time.sleep(_LOCK_POLL_SECONDS)
-        yield
-    finally:
-        os.close(fd)
+def _locked(directory: str) -> AbstractContextManager[None]:
+    return locks.locked(os.path.join(directory, LOCK), f"the rules in {directory}")
 
 
 def _replace(directory: str, record: RunRecord) -> None:

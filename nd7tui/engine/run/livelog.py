@@ -13,9 +13,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nd7tui.engine.log.faults import LogError
 from nd7tui.engine.records import dataclass
 from nd7tui.engine.run.frames import SUPERVISOR
+from nd7tui.errors import Nd7Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +147,7 @@ class LiveLog:
             if self._log is None:
                 self._log = self._open_log()
             entry.write(self._log)
-        except (LogError, OSError) as error:
+        except (Nd7Error, OSError) as error:
             # Kept in refused.ndjson: safe, and appending it twice would be a lie.
             if getattr(error, "kept", False):
                 self._say_refused(error)
