@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import signal
 
-# As a terminal's shell gives it. Under nohup, and in some runners, SIGHUP is ignored, and an ignored signal is handed on
-# to every program that a test starts, which then cannot be ended by it.
-for number in (signal.SIGHUP, signal.SIGQUIT):
-    signal.signal(number, signal.SIG_DFL)
+# As a shell at a terminal gives them. Under nohup, in a shell's background and in some runners they are ignored, and what
+# is ignored is handed on to every program that a test starts, which then cannot be ended by it.
+for number, handler in (
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGINT, signal.default_int_handler),
+):
+    signal.signal(number, handler)
