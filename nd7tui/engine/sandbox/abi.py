@@ -149,14 +149,13 @@ _TABLE: dict[str, tuple[int, int]] = {
     "close_range": (436, 436),
     "tgkill": (234, 131),
     "landlock_create_ruleset": (444, 444),
+    "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446),
     "fstatfs": (138, 44),
 }
 
 NR: dict[str, int] = {name: pair[_COLUMN] for name, pair in _TABLE.items() if pair[_COLUMN] >= 0}
 NAMES: dict[int, str] = {number: name for name, number in NR.items()}
-
-# landlock_create_ruleset(2)
-LANDLOCK_CREATE_RULESET_VERSION = 1
 
 # seccomp(2), seccomp_unotify(2)
 SECCOMP_SET_MODE_FILTER = 1

@@ -14,33 +14,33 @@ import stat
 from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Policy, split
+from nd7tui.engine.sandbox import landlock
 from nd7tui.engine.sandbox.coverage import Coverage, Root
-from nd7tui.engine.sandbox.landlock import AccessFS, AccessNet, Ruleset, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Coverage", "Root", "build"]
 
-_READ = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.READ_DIR
-_READ_A_FILE = AccessFS.EXECUTE | AccessFS.READ_FILE
-_WRITE_A_FILE = AccessFS.WRITE_FILE | AccessFS.TRUNCATE
+_READ = landlock.EXECUTE | landlock.READ_FILE | landlock.READ_DIR
+_READ_A_FILE = landlock.EXECUTE | landlock.READ_FILE
+_WRITE_A_FILE = landlock.WRITE_FILE | landlock.TRUNCATE
 # No MAKE_CHAR and no MAKE_BLOCK: a device node would be a way around every path rule.
 _WRITE = (
     _WRITE_A_FILE
-    | AccessFS.REMOVE_DIR
-    | AccessFS.REMOVE_FILE
-    | AccessFS.MAKE_DIR
-    | AccessFS.MAKE_REG
-    | AccessFS.MAKE_SOCK
-    | AccessFS.MAKE_FIFO
-    | AccessFS.MAKE_SYM
-    | AccessFS.REFER
+    | landlock.REMOVE_DIR
+    | landlock.REMOVE_FILE
+    | landlock.MAKE_DIR
+    | landlock.MAKE_REG
+    | landlock.MAKE_SOCK
+    | landlock.MAKE_FIFO
+    | landlock.MAKE_SYM
+    | landlock.REFER
 )
-_HANDLED = _READ | _WRITE | AccessFS.MAKE_CHAR | AccessFS.MAKE_BLOCK | AccessFS.IOCTL_DEV
+_HANDLED = _READ | _WRITE | landlock.MAKE_CHAR | landlock.MAKE_BLOCK | landlock.IOCTL_DEV
 
 
-def build(policy: Policy, project: bytes) -> tuple[Ruleset, Coverage]:
+def build(policy: Policy, project: bytes) -> tuple[landlock.Ruleset, Coverage]:
     """Makes the ruleset for `policy`.
 
     Args:
@@ -54,33 +54,33 @@ def build(policy: Policy, project: bytes) -> tuple[Ruleset, Coverage]:
         OSError: The kernel refused a rule.
     """
     # Sockets are connected by the supervisor, so no port needs to be granted here.
-    ruleset = Ruleset(
-        handled_fs=_HANDLED,
-        handled_net=AccessNet.CONNECT_TCP,
-        scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL,
+    ruleset = landlock.Ruleset(
+        files=_HANDLED,
+        network=landlock.CONNECT_TCP,
+        scoped=landlock.SCOPE_ABSTRACT_UNIX_SOCKET | landlock.SCOPE_SIGNAL,
     )
     coverage = Coverage()
-    ruleset.allow_path("/", AccessFS.READ_DIR)  # names can be listed everywhere, contents not
+    ruleset.allow(b"/", landlock.READ_DIR)  # names can be listed everywhere, contents not
     for access in (Access.READ, Access.WRITE):
         for path, info in _grants(policy, access):
             _grant(ruleset, coverage, access, path, info)
     if os.path.isdir(project):
-        ruleset.allow_path(os.fsdecode(project), AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO)
+        ruleset.allow(project, landlock.MAKE_SOCK | landlock.MAKE_FIFO)
     return ruleset, coverage
 
 
-def _grant(ruleset: Ruleset, coverage: Coverage, access: Access, path: bytes, info: os.stat_result) -> None:
+def _grant(ruleset: landlock.Ruleset, coverage: Coverage, access: Access, path: bytes, info: os.stat_result) -> None:
     is_directory, is_device = stat.S_ISDIR(info.st_mode), stat.S_ISCHR(info.st_mode)
     if access is Access.READ:
         rights = _READ if is_directory else _READ_A_FILE
     else:
         rights = _WRITE if is_directory else _WRITE_A_FILE
     if is_device or (access is Access.WRITE and path.startswith(b"/dev/")):
-        rights |= AccessFS.IOCTL_DEV
+        rights |= landlock.IOCTL_DEV
     if access is Access.WRITE and not is_directory and not is_device:
         return  # a file can be replaced at any time: always emulated
     try:
-        ruleset.allow_path(os.fsdecode(path), rights)
+        ruleset.allow(path, rights)
     except FileNotFoundError:
         return
     if is_directory or is_device:

@@ -257,13 +257,13 @@ def _confine(policy: Policy, cwd: bytes, fast: bool, up: int, down: int) -> None
 
 
 def _restrict(ruleset: Ruleset, code: bytes, up: int, down: int) -> int:
-    _close_all_but(up, down, ruleset.fileno())
+    _close_all_but(up, down, ruleset.fd)
     abi.syscall(abi.NR["prctl"], abi.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if os.geteuid() == 0:
         _drop_capabilities()
     _inherit_no_capabilities()
     ruleset.restrict()
-    os.close(ruleset.fileno())
+    os.close(ruleset.fd)
     return _install(code)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 
 from nd7tui.engine.records import dataclass
-from nd7tui.engine.sandbox import abi
+from nd7tui.engine.sandbox import abi, landlock
 
 _LACKS = (
     (1, "no Landlock: no file system floor (Linux 5.13 with Landlock in the boot-time lsm= list is needed)"),
@@ -45,7 +45,7 @@ class Enforcement:
 
 def probe() -> Enforcement:
     """Asks the kernel; changes nothing."""
-    level = _landlock_abi()
+    level = landlock.version()
     listener = _has_listener()
     partial = [text for needed, text in _LACKS if level < needed and needed not in _MADE_UP_FOR]
     if not listener:
@@ -60,14 +60,6 @@ def hot_loop() -> str:
     import importlib.util
 
     return "c" if importlib.util.find_spec("nd7tui.engine.sandbox._hotloop") else "python"
-
-
-def _landlock_abi() -> int:
-    # Not by landlockpy, which only the child that confines itself has to import.
-    try:
-        return abi.syscall(abi.NR["landlock_create_ruleset"], 0, 0, abi.LANDLOCK_CREATE_RULESET_VERSION)
-    except OSError:
-        return 0
 
 
 def _has_listener() -> bool:
