@@ -8,14 +8,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
 
 from nd7tui.engine.version import VERSION
 from nd7tui.errors import Nd7Error
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+    from typing import NoReturn
 
 COMMANDS: dict[str, str] = {
     "tui": "start a program confined, in the text UI; without a program: the menu",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
-
 from nd7tui.engine.run import jobs, options, start
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import NoReturn
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

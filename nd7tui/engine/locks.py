@@ -9,10 +9,10 @@ import contextlib
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING
 
 from nd7tui.errors import Nd7Error
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

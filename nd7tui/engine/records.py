@@ -11,12 +11,18 @@ Source: PEP 681 (what type checkers assume), PEP 557 (the semantics).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, TypeVar, dataclass_transform
 
-T = TypeVar("T")
+    T = TypeVar("T")
+else:
+
+    def dataclass_transform(**_options: object) -> Any:
+        """Does nothing; it is there for type checkers."""
+        return lambda decorator: decorator
+
 
 MISSING: Any = object()
 FIELDS = "__record_fields__"
@@ -44,7 +50,7 @@ class _AsDataclass:
     def __get__(self, instance: object, owner: type) -> dict[str, Any]:
         import dataclasses
 
-        made = [(name, Any, _standard(dataclasses.field, one)) for name, one in getattr(owner, FIELDS).items()]
+        made = [(name, object, _standard(dataclasses.field, one)) for name, one in getattr(owner, FIELDS).items()]
         twin: Any = dataclasses.make_dataclass(owner.__name__, made)
         return dict(twin.__dataclass_fields__)
 

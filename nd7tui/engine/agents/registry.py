@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -40,7 +40,8 @@ def load(name: str) -> Adapter:
     """Imports one adapter by its name."""
     import importlib
 
-    return cast("Adapter", importlib.import_module(_MODULES[name]).ADAPTER)
+    adapter: Adapter = importlib.import_module(_MODULES[name]).ADAPTER
+    return adapter
 
 
 def find_program(word: str, path: str | None = None) -> str | None:

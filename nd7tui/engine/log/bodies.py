@@ -12,13 +12,15 @@ from __future__ import annotations
 import binascii
 import json
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, NoReturn
 
-Payload = dict[str, Any]
-Body = dict[str, Any]
+    Payload = dict[str, Any]
+    Body = dict[str, Any]
+
 
 CLAUDE = "intent:claude-code"
 CODEX = "intent:codex"

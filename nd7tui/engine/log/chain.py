@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -18,6 +17,7 @@ from nd7tui.engine.log import faults
 from nd7tui.engine.log.frame import TAIL, digest, stated_hash
 from nd7tui.engine.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

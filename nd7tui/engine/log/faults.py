@@ -6,9 +6,11 @@ bookkeeping disagrees". Each keeps the raw evidence in typed fields, so that a s
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from nd7tui.errors import Nd7Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class LogError(Nd7Error):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
 from nd7tui.engine.log import bodies, layout
 from nd7tui.engine.log.frame import encode
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.log.frame import Body
 

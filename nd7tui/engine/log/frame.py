@@ -12,18 +12,21 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from typing import Any
 
 from blake3 import blake3
 
 from nd7tui.engine.log.faults import FrameError
 from nd7tui.engine.records import dataclass
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Body = dict[str, Any]
+
 # `,"hash":"` + 64 hex + `"}`, then the newline.
 TAIL = 75
 _STATED = slice(-67, -3)
-
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

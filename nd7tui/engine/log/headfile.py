@@ -13,12 +13,14 @@ import contextlib
 import functools
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from nd7tui.engine.log import layout
 from nd7tui.engine.log.files import NEW, PRIVATE, write_all
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from nd7tui.engine.log.chain import Head
 
 _RENAME_EXCHANGE = 2  # Source: renameat2(2)

@@ -18,7 +18,6 @@ import fcntl
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Self
 
 from nd7tui.engine import locks
 from nd7tui.engine.log import bodies, faults, layout
@@ -30,8 +29,10 @@ from nd7tui.engine.log.headfile import HeadFile, read_head
 from nd7tui.engine.records import dataclass
 from nd7tui.errors import Nd7Error
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
     from nd7tui.engine.log.frame import Body
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any
 
 from nd7tui.engine import locks, paths
 from nd7tui.engine.policy.members import Members, RuleFileError, path_of, to_bytes, to_text
@@ -49,7 +48,10 @@ from nd7tui.engine.policy.rules import (
 )
 from nd7tui.engine.records import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tomlkit import TOMLDocument
 
 FILE = "config.toml"

@@ -9,8 +9,6 @@ Does not prove: who wrote the file (its owner and mode are `directory.py`'s).
 
 from __future__ import annotations
 
-from typing import Any
-
 from nd7tui.engine.policy.members import Members, RuleFileError, to_text
 from nd7tui.engine.policy.rules import (
     Access,
@@ -23,6 +21,10 @@ from nd7tui.engine.policy.rules import (
     Target,
 )
 from nd7tui.engine.records import dataclass, field, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = 1
 # A rule file is written by people and by keys pressed one at a time; more than this is not one.

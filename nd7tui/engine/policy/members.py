@@ -6,10 +6,12 @@ file and the user's configuration.
 
 from __future__ import annotations
 
-from typing import Any
-
 from nd7tui.engine.policy.rules import is_canonical
 from nd7tui.errors import Nd7Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 RECORD = "record.json"
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import fnmatch
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy import address
 from nd7tui.engine.records import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 

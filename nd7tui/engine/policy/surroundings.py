@@ -11,7 +11,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
 from nd7tui.engine.policy import address
@@ -19,6 +18,7 @@ from nd7tui.engine.policy.defaults import PACKAGE_CACHES, STARTUP, Layout, polic
 from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule, is_beneath, split
 from nd7tui.engine.records import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

@@ -8,11 +8,11 @@ Does not prove: that the paths exist, or that they are canonical on disk.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, split
 from nd7tui.engine.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.policy.rules import Policy
 

@@ -8,11 +8,10 @@ Does not prove: that a session is the agent's. A confined program may name any s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nd7tui.engine.log.layout import SessionIdError, check_session_id
 from nd7tui.engine.run.frames import SUPERVISOR
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

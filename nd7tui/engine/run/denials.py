@@ -11,12 +11,12 @@ Does not prove: that a held caller still waits. The supervisor asks the listener
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect, Scope
 from nd7tui.engine.records import dataclass, field
 from nd7tui.engine.run.options import Ask
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

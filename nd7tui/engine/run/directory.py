@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from nd7tui.engine import locks, paths
 from nd7tui.engine.policy.document import MAX_BYTES, RunRecord, parse, render
@@ -21,6 +20,7 @@ from nd7tui.engine.policy.rules import Effect
 from nd7tui.engine.records import dataclass
 from nd7tui.errors import RefusedError, UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager

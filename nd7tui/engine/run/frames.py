@@ -8,20 +8,21 @@ Pure: who asked and when is the caller's to find out.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any
 
 from nd7tui.engine.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from nd7tui.engine.policy.rules import Policy
     from nd7tui.engine.run.denials import Ended, Tell
 
+    Body = dict[str, Any]
+
 SUPERVISOR = "nd7:supervisor"
 SECCOMP = "effect:seccomp"
-
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from nd7tui.engine.run.frames import SUPERVISOR
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.run.chains import Chains
 

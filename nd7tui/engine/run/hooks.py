@@ -15,10 +15,10 @@ import os
 import select
 import struct
 import time
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.run.wire import Kind, Reply, RequestParser, WireError, render_reply
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

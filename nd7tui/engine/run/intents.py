@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.log.bodies import read_payload, session_id_of
 from nd7tui.engine.policy.rules import Access, PathTarget
 from nd7tui.engine.run.wire import Reply, render_denies
 from nd7tui.engine.sandbox.tree import parent
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

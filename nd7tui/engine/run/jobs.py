@@ -17,9 +17,12 @@ import os
 import signal
 import struct
 import sys
-from typing import NoReturn
 
 from nd7tui.engine.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 SI_USER = 0
 _SFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC

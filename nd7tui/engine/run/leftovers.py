@@ -12,10 +12,10 @@ import contextlib
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.run.jobs import state_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -11,36 +11,37 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
 
 from nd7tui.engine.records import dataclass
 from nd7tui.engine.run.frames import SUPERVISOR
 from nd7tui.errors import Nd7Error
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, Protocol
 
     from nd7tui.engine.run.frames import Body
+
+    class Log(Protocol):
+        """What is needed of a session's log."""
+
+        def append(self, source: str, kind: str, body: Body, ts: int | None = None) -> object:
+            """Appends one frame."""
+
+        def record_hook(
+            self, payload: bytes, source: str | None = None, ts: int | None = None, hook_ppid: int | None = None
+        ) -> object:
+            """Appends a hook's payload."""
+
+        def close(self) -> None:
+            """Closes the files."""
+
 
 MOST_QUEUED = 10_000
 MOST_QUEUED_BYTES = 64 << 20
 # Between tries while the log is not to be had; a try can cost a wait for its lock.
 RETRY = 1_000_000_000
-
-
-class Log(Protocol):
-    """What is needed of a session's log."""
-
-    def append(self, source: str, kind: str, body: Body, ts: int | None = None) -> object:
-        """Appends one frame."""
-
-    def record_hook(
-        self, payload: bytes, source: str | None = None, ts: int | None = None, hook_ppid: int | None = None
-    ) -> object:
-        """Appends a hook's payload."""
-
-    def close(self) -> None:
-        """Closes the files."""
 
 
 @dataclass(frozen=True, slots=True)

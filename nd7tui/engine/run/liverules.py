@@ -8,11 +8,10 @@ Owns: which rules are spent. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nd7tui.engine.policy.rules import STRICTNESS, Effect, PathTarget, Policy, Scope, Verdict
 from nd7tui.engine.records import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -8,10 +8,10 @@ without. Pure.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.sandbox.outcome import Request
 

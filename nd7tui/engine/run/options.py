@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.records import dataclass
 from nd7tui.errors import UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from nd7tui.engine import paths
 from nd7tui.engine.records import dataclass, replace
 from nd7tui.errors import RefusedError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.agents.adapter import Adapter
     from nd7tui.engine.run.options import RunOptions

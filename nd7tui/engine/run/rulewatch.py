@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.document import MAX_BYTES
 from nd7tui.engine.policy.members import RuleFileError
 from nd7tui.engine.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

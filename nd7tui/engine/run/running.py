@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import os
 import time
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.log.store import SessionLog
 from nd7tui.engine.policy import document
@@ -34,6 +33,7 @@ from nd7tui.engine.run.toolcalls import ToolCalls
 from nd7tui.engine.version import VERSION
 from nd7tui.errors import Nd7Error, RefusedError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.policy.rules import Policy, Rule
     from nd7tui.engine.run.start import Run

@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import nd7tui
 from nd7tui.engine import paths
@@ -28,6 +27,7 @@ from nd7tui.engine.sandbox import launch
 from nd7tui.engine.sandbox.prepare import probe
 from nd7tui.errors import Nd7Error, RefusedError, UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.policy.config import Config
     from nd7tui.engine.policy.document import RunRecord

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import select
 import time
-from typing import TYPE_CHECKING, Protocol
 
 from nd7tui.engine.policy.document import rule_to_json
 from nd7tui.engine.policy.rules import Effect, Policy, Scope
@@ -21,8 +20,10 @@ from nd7tui.engine.run.frames import SECCOMP, SUPERVISOR, Origin
 from nd7tui.engine.run.leftovers import Leftovers
 from nd7tui.engine.run.liverules import judge
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Protocol
 
     from nd7tui.engine.policy.rules import Rule
     from nd7tui.engine.run.chains import Chains
@@ -33,48 +34,46 @@ if TYPE_CHECKING:
     from nd7tui.engine.run.toolcalls import ToolCalls
     from nd7tui.engine.sandbox.outcome import Request
 
+    class GateLike(Protocol):
+        """What the loop needs of the gate."""
+
+        def wait(self, timeout_ms: int, wake_fd: int) -> list[Request]:
+            """Answers what policy allows, returns what it does not."""
+
+        def refuse(self, request: Request) -> None:
+            """Answers with the request's errno."""
+
+        def retry(self, request: Request) -> bool:
+            """Judges again; returns whether it was answered."""
+
+        def alive(self, request: Request) -> bool:
+            """Tells whether the caller still waits."""
+
+        def set_policy(self, policy: Policy, strict: bool = False) -> None:
+            """Decides by `policy` from now on; `strict` continues nothing even where the floor would allow it."""
+
+    class TreeLike(Protocol):
+        """What the loop needs of the process tree."""
+
+        def pids(self) -> list[int]:
+            """Returns the processes of the run."""
+
+        def ancestors(self, pid: int) -> list[int]:
+            """Returns the ancestors up to the program, nearest first."""
+
+    class Server(Protocol):
+        """Something that answers requests on a descriptor, a little at a time."""
+
+        def fileno(self) -> int:
+            """Readable when there is something to serve."""
+
+        def serve(self) -> None:
+            """Serves what is ready, without waiting."""
+
+
 MILLISECOND = 1_000_000
 IDLE_MS = 200
 HELD_MS = 20
-
-
-class GateLike(Protocol):
-    """What the loop needs of the gate."""
-
-    def wait(self, timeout_ms: int, wake_fd: int) -> list[Request]:
-        """Answers what policy allows, returns what it does not."""
-
-    def refuse(self, request: Request) -> None:
-        """Answers with the request's errno."""
-
-    def retry(self, request: Request) -> bool:
-        """Judges again; returns whether it was answered."""
-
-    def alive(self, request: Request) -> bool:
-        """Tells whether the caller still waits."""
-
-    def set_policy(self, policy: Policy, strict: bool = False) -> None:
-        """Decides by `policy` from now on; `strict` continues nothing even where the floor would allow it."""
-
-
-class TreeLike(Protocol):
-    """What the loop needs of the process tree."""
-
-    def pids(self) -> list[int]:
-        """Returns the processes of the run."""
-
-    def ancestors(self, pid: int) -> list[int]:
-        """Returns the ancestors up to the program, nearest first."""
-
-
-class Server(Protocol):
-    """Something that answers requests on a descriptor, a little at a time."""
-
-    def fileno(self) -> int:
-        """Readable when there is something to serve."""
-
-    def serve(self) -> None:
-        """Serves what is ready, without waiting."""
 
 
 class Supervisor:

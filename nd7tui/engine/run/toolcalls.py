@@ -7,10 +7,10 @@ Owns: the open tool calls and the processes that announced themselves. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
 MOST = 1024
 

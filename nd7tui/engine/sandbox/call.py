@@ -13,12 +13,12 @@ import errno
 import fcntl
 import os
 import struct
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
 from nd7tui.engine.sandbox.outcome import Refused, Request
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -5,12 +5,11 @@ Rule: one line a call; no decision is taken here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nd7tui.engine.sandbox import abi, metadata
 from nd7tui.engine.sandbox.names import Names
 from nd7tui.engine.sandbox.opens import Opens
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

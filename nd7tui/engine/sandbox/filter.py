@@ -11,11 +11,11 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.records import dataclass, field
 from nd7tui.engine.sandbox import abi
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

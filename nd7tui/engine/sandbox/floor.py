@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Policy, split
 from nd7tui.engine.sandbox import landlock
 from nd7tui.engine.sandbox.coverage import Coverage, Root
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

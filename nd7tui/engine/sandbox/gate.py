@@ -10,12 +10,12 @@ from __future__ import annotations
 import collections
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.sandbox.files import handlers
 from nd7tui.engine.sandbox.network import Network
 from nd7tui.engine.sandbox.outcome import CONTINUE, Errno, Refused, Request
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.policy.rules import Policy
     from nd7tui.engine.sandbox.call import Call

@@ -8,10 +8,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.sandbox.resolve import Entry, Place, Resolver, fail
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

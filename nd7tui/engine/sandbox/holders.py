@@ -9,20 +9,20 @@ Does not prove: that no process outside holds the same socket.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Protocol
 
+    class Members(Protocol):
+        """What is asked of the process tree."""
 
-class Members(Protocol):
-    """What is asked of the process tree."""
+        def contains(self, pid: int) -> bool:
+            """Tells whether `pid` belongs to the run."""
 
-    def contains(self, pid: int) -> bool:
-        """Tells whether `pid` belongs to the run."""
-
-    def pids(self) -> list[int]:
-        """Returns every process of the run."""
+        def pids(self) -> list[int]:
+            """Returns every process of the run."""
 
 
 class Holders:

@@ -7,14 +7,13 @@ Does not prove: that it is there; `prepare.hot_loop` tells, and `nd7 doctor` say
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nd7tui.engine.policy import table
 from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.sandbox import abi
 from nd7tui.engine.sandbox.call import Call
 from nd7tui.engine.sandbox.listener import Listener
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.policy.rules import Policy
     from nd7tui.engine.sandbox._hotloop import Loop

@@ -16,14 +16,16 @@ import resource
 import signal
 import stat
 import struct
-from typing import TYPE_CHECKING, NoReturn
 
 from nd7tui.engine.policy.rules import Effect, PathTarget, Policy, Rule
 from nd7tui.engine.records import dataclass, replace
 from nd7tui.engine.sandbox import abi, mounts
 from nd7tui.errors import RefusedError, UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from nd7tui.engine.sandbox.gate import Gate
     from nd7tui.engine.sandbox.landlock import Ruleset
     from nd7tui.engine.sandbox.tree import Tree

@@ -14,12 +14,12 @@ import os
 import select
 import struct
 import threading
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.sandbox import abi
 from nd7tui.engine.sandbox.call import Call
 from nd7tui.engine.sandbox.outcome import Continue, Errno, Inject, Pending, Refused, Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.policy.rules import Policy
     from nd7tui.engine.sandbox.floor import Coverage

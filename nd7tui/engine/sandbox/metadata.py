@@ -12,7 +12,6 @@ import errno
 import os
 import stat
 import struct
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.sandbox import abi
@@ -20,6 +19,7 @@ from nd7tui.engine.sandbox.outcome import Errno, Value
 from nd7tui.engine.sandbox.resolve import Place, fail
 from nd7tui.engine.sandbox.terminals import Terminals, is_terminal
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

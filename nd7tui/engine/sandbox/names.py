@@ -11,13 +11,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.sandbox import abi
 from nd7tui.engine.sandbox.outcome import CONTINUE, Errno, Value
 from nd7tui.engine.sandbox.resolve import Entry, Place, fail
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -18,7 +18,6 @@ import stat
 import struct
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.sandbox import abi, messages, patience, sockaddr, unixdiag
@@ -28,6 +27,7 @@ from nd7tui.engine.sandbox.peer import Peer
 from nd7tui.engine.sandbox.resolve import Resolver
 from nd7tui.engine.sandbox.sending import Sender
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 

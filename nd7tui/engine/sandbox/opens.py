@@ -14,7 +14,6 @@ import stat
 import struct
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.records import dataclass
@@ -24,6 +23,7 @@ from nd7tui.engine.sandbox.procfs import asks_who_traces
 from nd7tui.engine.sandbox.resolve import Entry, Place, fail
 from nd7tui.engine.sandbox.terminals import Terminals, is_terminal
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -7,10 +7,9 @@ only for what the Landlock floor enforces by itself, because the caller can chan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nd7tui.engine.records import dataclass, field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -15,10 +15,10 @@ import os
 import select
 import signal
 import threading
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.sandbox.outcome import Errno, Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack

@@ -11,10 +11,11 @@ import _socket as socket  # the same calls; `socket` takes 4 ms to make enums of
 import fcntl
 import os
 import struct
-from typing import TYPE_CHECKING, Self
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
     from nd7tui.engine.sandbox.call import Call
 

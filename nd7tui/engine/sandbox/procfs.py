@@ -12,10 +12,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.sandbox import abi
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

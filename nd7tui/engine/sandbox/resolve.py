@@ -13,11 +13,11 @@ import errno
 import os
 import stat
 import struct
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.sandbox.call import Call
     from nd7tui.engine.sandbox.tree import Tree

@@ -20,13 +20,13 @@ import struct
 import time
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.records import dataclass
 from nd7tui.engine.sandbox import abi, messages, patience, sockaddr
 from nd7tui.engine.sandbox.outcome import Errno, Outcome, Pending, Refused, Value
 from nd7tui.engine.sandbox.peer import Peer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

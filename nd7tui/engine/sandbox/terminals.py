@@ -10,10 +10,10 @@ Source: proc_pid_fdinfo(5), `tty-index` (Linux 4.11); Documentation/admin-guide/
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from nd7tui.engine.sandbox import abi
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nd7tui.engine.sandbox.holders import Members
 
