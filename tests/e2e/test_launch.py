@@ -11,6 +11,7 @@ import pytest
 from nd7tui.engine.policy.rules import Access, Effect, PathTarget, Policy, Rule, Scope
 from nd7tui.engine.sandbox import launch
 from nd7tui.engine.sandbox.coverage import Coverage, Root, unpacked
+from nd7tui.engine.sandbox.entries import entries
 from nd7tui.errors import RefusedError
 
 pytestmark = pytest.mark.e2e
@@ -33,9 +34,10 @@ def begin(directory, text):
 
 def test_nothing_of_the_program_runs_before_it_is_told_to(tmp_path):
     beginning = begin(tmp_path, "echo > ran")
-    listener, granted = beginning._confined()
+    listener, granted, made = beginning._confined()
     os.close(listener)
     assert os.fsencode(tmp_path) in unpacked(granted).roots[Access.WRITE]
+    assert sorted(made) == sorted(entries(beginning._policy, unpacked(granted)))
     beginning.cancel()
     beginning.cancel()
     with pytest.raises(ChildProcessError):

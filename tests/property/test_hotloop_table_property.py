@@ -7,8 +7,8 @@ from policy_strategies import PATHS, POLICIES
 
 from nd7tui.engine.policy.rules import Access, Effect, Policy
 from nd7tui.engine.sandbox._hotloop import Loop
-from nd7tui.engine.sandbox.floor import Coverage, Root
-from nd7tui.engine.sandbox.hotloop import entries
+from nd7tui.engine.sandbox.coverage import Coverage, Root
+from nd7tui.engine.sandbox.entries import entries
 
 
 def loop_of(policy: Policy, coverage: Coverage) -> Loop:

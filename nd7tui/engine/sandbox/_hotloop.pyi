@@ -1,4 +1,4 @@
-from nd7tui.engine.sandbox.hotloop import Entry
+from nd7tui.engine.sandbox.entries import Entry
 
 class Loop:
     def __init__(self, listener: int, rules_path: str | None, /) -> None: ...

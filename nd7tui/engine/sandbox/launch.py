@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import marshal
 import os
 import resource
 import signal
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from nd7tui.engine.sandbox.entries import Entry
     from nd7tui.engine.sandbox.gate import Gate
     from nd7tui.engine.sandbox.landlock import Ruleset
     from nd7tui.engine.sandbox.tree import Tree
@@ -127,7 +129,7 @@ def begin(
     if pid == 0:
         try:
             os.chdir(cwd)
-            _confine(floor_policy or policy, os.fsencode(cwd), fast, up_write, down_read)
+            _confine(policy, floor_policy or policy, os.fsencode(cwd), fast, up_write, down_read)
             _exec(program, argv, env)
         except BaseException as error:  # noqa: BLE001 - the boundary of the child: say it and end
             number = error.errno if isinstance(error, OSError) else None
@@ -172,22 +174,18 @@ class Beginning:
             RefusedError: The kernel refused a step, or the child was ended.
         """
         # Before the program begins: what is imported later could be a file that it has written.
-        from nd7tui.engine.policy import table
         from nd7tui.engine.sandbox.coverage import unpacked
         from nd7tui.engine.sandbox.gate import Gate
         from nd7tui.engine.sandbox.ground import Ground
         from nd7tui.engine.sandbox.hotloop import open_listener
         from nd7tui.engine.sandbox.tree import Tree
 
-        # The listener is going to ask for these; the child is not ready anyway.
-        table.compile(self._policy)
-        self._policy.stricter_beneath()
-        listener, granted = self._confined()
+        listener, granted, made = self._confined()
         tree = Tree(os.getpid(), self.pid)
         ground = Ground(self._policy, unpacked(granted), tree)
         if not self._same_floor:  # a floor made from the policy itself grants nothing that it refuses
             ground.set_policy(self._policy)
-        gate = Gate(open_listener(listener, rules_path), ground, rules_path)
+        gate = Gate(open_listener(listener, rules_path, (self._policy, made)), ground, rules_path)
         os.write(self._pipes[1], b"\0")
         self._close()
         return Started(self.pid, gate, tree)
@@ -204,25 +202,27 @@ class Beginning:
         for fd in self._pipes:
             os.close(fd)
 
-    def _confined(self) -> tuple[int, bytes]:
-        """Returns the listener and what the floor grants."""
-        kind, number, granted = _hear(self._pipes[0])
+    def _confined(self) -> tuple[int, bytes, list[Entry]]:
+        """Returns the listener, what the floor grants, and the entries for the compiled loop."""
+        kind, number, told = _hear(self._pipes[0])
         if kind != 0:
             self._close()
             os.waitpid(self.pid, 0)  # it ends by itself, and says why
             raise RefusedError(f"cannot confine the program: {os.strerror(number)}", "nd7 doctor")
         try:
-            return _take(self.pid, number), granted
+            # From our own child, before it is anybody else's.
+            granted, made = marshal.loads(told)  # noqa: S302
+            return _take(self.pid, number), granted, made
         except OSError as error:
             self.cancel()
             raise RefusedError(f"cannot take the listener: {error.strerror}", "nd7 doctor") from error
 
 
-_TOLD = struct.Struct("=IiI")  # 0 or not, the listener's number or an errno, how many bytes of coverage follow
+_TOLD = struct.Struct("=IiI")  # 0 or not, the listener's number or an errno, how many bytes follow
 
 
-def _tell(up: int, kind: int, number: int, granted: bytes = b"") -> None:
-    left = memoryview(_TOLD.pack(kind, number, len(granted)) + granted)
+def _tell(up: int, kind: int, number: int, told: bytes = b"") -> None:
+    left = memoryview(_TOLD.pack(kind, number, len(told)) + told)
     while left:
         left = left[os.write(up, left) :]
 
@@ -231,8 +231,8 @@ def _hear(up: int) -> tuple[int, int, bytes]:
     with os.fdopen(up, "rb", closefd=False) as file:
         head = file.read(_TOLD.size)
         kind, number, size = _TOLD.unpack(head) if len(head) == _TOLD.size else (1, errno.EIO, 0)
-        granted = file.read(size)
-        return (kind, number, granted) if len(granted) == size else (1, errno.EIO, b"")
+        told = file.read(size)
+        return (kind, number, told) if len(told) == size else (1, errno.EIO, b"")
 
 
 def _take(pid: int, number: int) -> int:
@@ -244,16 +244,17 @@ def _take(pid: int, number: int) -> int:
         os.close(pidfd)
 
 
-def _confine(policy: Policy, cwd: bytes, fast: bool, up: int, down: int) -> None:
+def _confine(policy: Policy, floor_policy: Policy, cwd: bytes, fast: bool, up: int, down: int) -> None:
     """Confines this process, the child, and waits for leave to become the program."""
     # Only the child needs them: they are imported while the supervisor imports what only it needs.
     from nd7tui.engine.sandbox import filter as seccomp_filter
     from nd7tui.engine.sandbox import floor
+    from nd7tui.engine.sandbox.entries import entries
 
-    ruleset, coverage = floor.build(policy, cwd)
-    granted = coverage.packed()
+    ruleset, coverage = floor.build(floor_policy, cwd)
+    told = marshal.dumps((coverage.packed(), entries(policy, coverage)))
     listener = _restrict(ruleset, seccomp_filter.assemble(fast=fast), up, down)
-    _tell(up, 0, listener, granted)
+    _tell(up, 0, listener, told)
     if os.read(down, 1) != b"\0":
         os._exit(126)
 
