@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -14,6 +15,7 @@ from nd7tui.engine.policy.rules import Access, Effect
 from nd7tui.engine.run.hooks import HookServer
 from nd7tui.engine.run.wire import Kind, Reply, render_request
 from nd7tui.engine.sandbox import abi
+from nd7tui.engine.sandbox.outcome import Pending
 
 pytestmark = pytest.mark.attack
 
@@ -225,3 +227,45 @@ for signal in (9, 15, 19):
 time.sleep(0.4); print(open("src/main.c").read())
 """
     assert arena.python(code).out.startswith("int x;")
+
+
+def test_a_call_that_nd7_fails_on_is_refused_and_told(arena):
+    """A handler or a worker that breaks lets nothing through, keeps nobody waiting, and is told of."""
+    faults = arena.top / "faults"
+
+    def broken(_):
+        raise KeyError("made to fail")
+
+    def later(_):
+        return Pending(broken)
+
+    def tell(gate, request):
+        assert request.target.endswith(b"/.ssh/end")
+        faults.write_text(json.dumps([[fault.op, fault.error, fault.comm] for fault in gate.take_faults()]))
+        faults.chmod(0o666)
+        return False
+
+    def breaks(started):
+        started.gate._handlers |= {"connect": broken, "sendto": later}
+
+    faults.unlink(missing_ok=True)
+    code = """
+import errno, os, socket
+with socket.socket() as one, socket.socket(type=socket.SOCK_DGRAM) as two:
+    for action in (lambda: one.connect(("127.0.0.1", 9)), lambda: two.sendto(b"x", ("127.0.0.1", 9))):
+        try:
+            action()
+            print("done")
+        except OSError as error:
+            print(errno.errorcode[error.errno])
+try:
+    os.mkdir(os.path.expanduser("~/.ssh/end"))
+except OSError:
+    pass
+"""
+    result = arena.python(code, on_start=breaks, on_denied=tell)
+    assert result.out.split() == ["EACCES", "EIO"] and not result.err, result.err
+    assert json.loads(faults.read_text()) == [
+        ["connect", "KeyError: 'made to fail'", "python3"],
+        ["sendto", "KeyError: 'made to fail'", "python3"],
+    ]

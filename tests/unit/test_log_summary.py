@@ -40,6 +40,10 @@ def _frame(kind: str, **body: Any) -> Frame:
         (_frame("log_torn", bytes=5, file="torn-1"), "a torn last line of 5 bytes was moved to torn-1"),
         (_frame("run_link", session_id="s2"), "the same run also writes session s2"),
         (_frame("log_gap", lost=4), "4 frames could not be kept"),
+        (
+            _frame("call_fault", op="open", error="KeyError: 1", comm="sh", pid=7),
+            "open refused: KeyError: 1  by sh (7)",
+        ),
         (_frame("of_tomorrow", a=1), '{"a": 1}'),
     ],
 )

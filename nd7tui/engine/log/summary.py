@@ -215,6 +215,10 @@ def _log_torn(body: Body) -> Summary:
     return Summary("!", "torn", text, Tone.ERROR)
 
 
+def _call_fault(body: Body) -> Summary:
+    return Summary("!", "defect", _join(f"{_get(body, 'op')} refused: {_get(body, 'error')}", _who(body)), Tone.ERROR)
+
+
 def _link(body: Body) -> Summary:
     return Summary("=", "link", f"the same run also writes session {_get(body, 'session_id')}", Tone.QUIET)
 
@@ -250,6 +254,7 @@ _KINDS: dict[str, Callable[[Body], Summary]] = {
     "rules_changed": _rules_changed,
     "log_torn": _log_torn,
     "log_gap": _log_gap,
+    "call_fault": _call_fault,
     "process_exec": _effect("$", "exec", "argv", "command", "exe", "target"),
     "file_write": _effect("w", "write", "target", "path"),
     "file_remove": _effect("d", "remove", "target", "path"),

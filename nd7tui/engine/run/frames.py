@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from nd7tui.engine.policy.rules import Policy
     from nd7tui.engine.run.denials import Ended, Tell
+    from nd7tui.engine.sandbox.outcome import Fault
 
     Body = dict[str, Any]
 
@@ -97,6 +98,11 @@ def denial(tell: Tell, origin: Origin, now: int) -> Body:
 def denial_end(ended: Ended, origin: Origin) -> Body:
     """Returns the body of a `denial_end` frame."""
     return origin.members() | {"id": ended.id, "outcome": str(ended.outcome)}
+
+
+def call_fault(fault: Fault, origin: Origin) -> Body:
+    """Returns the body of a `call_fault` frame: a call that was refused because nd7 failed, not because of a rule."""
+    return origin.members() | {"op": fault.op, "error": fault.error}
 
 
 def policy_summary(policy: Policy) -> Body:

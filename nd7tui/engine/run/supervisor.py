@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nd7tui.engine.run.liverules import LiveRules
     from nd7tui.engine.run.rulewatch import Change, RuleWatch
     from nd7tui.engine.run.toolcalls import ToolCalls
-    from nd7tui.engine.sandbox.outcome import Request
+    from nd7tui.engine.sandbox.outcome import Fault, Request
 
     class GateLike(Protocol):
         """What the loop needs of the gate."""
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
         def alive(self, request: Request) -> bool:
             """Tells whether the caller still waits."""
+
+        def take_faults(self) -> list[Fault]:
+            """Returns what failed since the last time."""
 
         def set_policy(self, policy: Policy, strict: bool = False) -> None:
             """Decides by `policy` from now on; `strict` continues nothing even where the floor would allow it."""
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
 MILLISECOND = 1_000_000
 IDLE_MS = 200
 HELD_MS = 20
+MOST_FAULTS_TOLD = 20
 
 
 class Supervisor:
@@ -131,6 +135,7 @@ class Supervisor:
         self._closed = False
         self._strict = False
         self._asked_by: dict[str, Origin] = {}
+        self._faults_told: set[str] = set()
 
     @property
     def left_behind(self) -> int:
@@ -199,6 +204,8 @@ class Supervisor:
             if not self._gate.alive(request):
                 self._settle(request, Outcome.GONE)
         self._do(self._denials.tick(self._clock()))
+        for fault in self._gate.take_faults():
+            self._tell_fault(fault)
         self._chains.tick()
         self._chore()
         if self.server is not None:
@@ -250,7 +257,7 @@ class Supervisor:
         self._rules.spend(rule)
         self._give_policy()
         told = {"rule": rule_to_json(rule), "spent": True}
-        self._chains.own.append(SUPERVISOR, "revoke", self._origin(request).members() | told)
+        self._chains.own.append(SUPERVISOR, "revoke", self._origin_of(request).members() | told)
 
     def _settle(self, request: Request, outcome: Outcome) -> None:
         self._do(self._denials.settle(request, outcome, self._clock()))
@@ -265,18 +272,28 @@ class Supervisor:
                 self._tell_end(action)
 
     def _tell_denial(self, tell: Tell) -> None:
-        origin = self._origin(tell.request)
+        origin = self._origin_of(tell.request)
         if tell.hold is not None:
             self._asked_by[tell.id] = origin
         self._chains.own.append(SECCOMP, "denial", frames.denial(tell, origin, time.time_ns()))
 
     def _tell_end(self, ended: Ended) -> None:
-        origin = self._asked_by.pop(ended.id, None) or self._origin(ended.request)
+        origin = self._asked_by.pop(ended.id, None) or self._origin_of(ended.request)
         self._chains.own.append(SECCOMP, "denial_end", frames.denial_end(ended, origin))
 
-    def _origin(self, request: Request) -> Origin:
-        ancestors = self._tree.ancestors(request.pid)
-        return Origin(request.pid, ancestors, request.comm, self._toolcalls.of([request.pid, *ancestors]))
+    def _tell_fault(self, fault: Fault) -> None:
+        self._chains.own.append(SECCOMP, "call_fault", frames.call_fault(fault, self._origin(fault.pid, fault.comm)))
+        text = f"a call was refused by a defect of nd7, please report it: {fault.op}: {fault.error}"
+        if text not in self._faults_told and len(self._faults_told) < MOST_FAULTS_TOLD:
+            self._faults_told.add(text)
+            self._tell(text)
+
+    def _origin_of(self, request: Request) -> Origin:
+        return self._origin(request.pid, request.comm)
+
+    def _origin(self, pid: int, comm: str) -> Origin:
+        ancestors = self._tree.ancestors(pid)
+        return Origin(pid, ancestors, comm, self._toolcalls.of([pid, *ancestors]))
 
     # ---- Rules
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import collections
 import errno
 import os
+from functools import partial
 
 from nd7tui.engine.sandbox.files import handlers
 from nd7tui.engine.sandbox.network import Network
-from nd7tui.engine.sandbox.outcome import CONTINUE, Errno, Refused, Request
+from nd7tui.engine.sandbox.outcome import CONTINUE, Errno, Fault, Pending, Refused, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nd7tui.engine.policy.rules import Policy
     from nd7tui.engine.sandbox.call import Call
     from nd7tui.engine.sandbox.ground import Ground
@@ -51,8 +54,7 @@ class Gate:
         self._rules_path = rules_path
         self._rules_seen = self._look_at_rules()
         self._waiting: collections.deque[Call] = collections.deque()
-        self._continued = self._answered = self._refused = self._faults = 0
-        self.last_fault = ""
+        self._faults: collections.deque[Fault] = collections.deque()
         self._tell_listener()
 
     @property
@@ -82,7 +84,6 @@ class Gate:
                 return []
             outcome = self._decide(call)
             if isinstance(outcome, Refused):
-                self._refused += 1
                 return [outcome.request]
             self._answer(call, outcome)
         return []
@@ -107,10 +108,26 @@ class Gate:
                 # A caller that may not be looked into: the kernel decides alone, where it can.
                 return CONTINUE if call.name in _FLOOR_COVERS and not self._ground.strict else Errno(errno.EPERM)
             return Errno(error.errno or errno.EACCES)
-        except Exception as error:  # noqa: BLE001 - the boundary to what the program sent: refused, counted, told
-            self._faults += 1
-            self.last_fault = f"{call.name}: {type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - the boundary to what the program sent: refused and told
+            self._note(call, error)
             return Errno(errno.EACCES)
+
+    def _work(self, call: Call, work: Callable[[Callable[[], bool]], Outcome], waiting: Callable[[], bool]) -> Outcome:
+        """Does in a worker what a handler left to it."""
+        try:
+            return work(waiting)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary of the worker: its caller must not wait for ever
+            self._note(call, error)
+            return Errno(errno.EIO)
+
+    def _note(self, call: Call, error: Exception) -> None:
+        self._faults.append(Fault(call.tgid, call.name, f"{type(error).__name__}: {error}", call.comm()))
+
+    def take_faults(self) -> list[Fault]:
+        """Returns the faults since the last time, oldest first."""
+        return [self._faults.popleft() for _ in range(len(self._faults))]
 
     def _readable(self, call: Call) -> bool:
         try:
@@ -120,10 +137,8 @@ class Gate:
         return True
 
     def _answer(self, call: Call, outcome: Outcome) -> None:
-        if outcome is CONTINUE:
-            self._continued += 1
-        else:
-            self._answered += 1
+        if isinstance(outcome, Pending):
+            outcome = Pending(partial(self._work, call, outcome.work))
         self._listener.answer(call, outcome)
 
     def refuse(self, request: Request) -> None:
@@ -161,16 +176,6 @@ class Gate:
 
     def _tell_listener(self) -> None:
         self._listener.use(self._ground.policy, self._ground.coverage, strict=self._ground.strict)
-
-    def stats(self) -> dict[str, int]:
-        """Returns how many calls were continued, answered here, and refused."""
-        continued, answered = self._listener.served()
-        return {
-            "continued": self._continued + continued,
-            "answered": self._answered + answered,
-            "refused": self._refused,
-            "faults": self._faults,
-        }
 
     def close(self) -> None:
         """Closes the listener: what is left of the tree can open nothing any more."""

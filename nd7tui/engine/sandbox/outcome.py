@@ -95,5 +95,22 @@ class Refused:
     request: Request
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A call that was refused because judging or doing it failed here: a defect of ours, not a decision.
+
+    Attributes:
+        pid: The caller's process.
+        op: The system call's name.
+        error: What failed.
+        comm: The thread's name.
+    """
+
+    pid: int
+    op: str
+    error: str
+    comm: str = ""
+
+
 Outcome = Continue | Value | Errno | Inject | Pending | Refused
 CONTINUE = Continue()

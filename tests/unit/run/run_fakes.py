@@ -37,6 +37,7 @@ class FakeGate:
     hung_up: bool = False
     answers: dict = field(default_factory=dict)
     dead: set = field(default_factory=set)
+    faults: list = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def wait(self, timeout_ms, wake_fd):
@@ -66,6 +67,10 @@ class FakeGate:
 
     def alive(self, one):
         return one.id not in self.dead and one.id not in self.answers
+
+    def take_faults(self):
+        taken, self.faults = self.faults, []
+        return taken
 
     def set_policy(self, policy, strict=False):
         self.policy, self.strict = policy, strict

@@ -16,6 +16,7 @@ from nd7tui.engine.run.options import Ask
 from nd7tui.engine.run.rulewatch import Change
 from nd7tui.engine.run.supervisor import Supervisor
 from nd7tui.engine.run.toolcalls import ToolCalls
+from nd7tui.engine.sandbox.outcome import Fault
 
 
 class FakeWatch:
@@ -223,3 +224,17 @@ def test_nothing_is_allowed_that_cannot_be_told(monkeypatch):
     )
     assert world.gate.answers == {1: "allowed", 2: "refused", 3: "refused", 4: "refused", 5: "allowed"}
     assert world.log.of("log_gap") == [{"lost": 1}]
+
+
+def test_a_defect_of_ours_is_a_frame_each_time_and_said_once():
+    def broken(world):
+        world.gate.faults += [Fault(7, "openat", "KeyError: 1", "sh"), Fault(8, "openat", "KeyError: 1", "sh")]
+
+    world = World(broken, lambda _: None)
+    assert [(body["pid"], body["op"], body["error"]) for body in world.log.of("call_fault")] == [
+        (7, "openat", "KeyError: 1"),
+        (8, "openat", "KeyError: 1"),
+    ]
+    assert [text for text in world.said if "KeyError" in text] == [
+        "a call was refused by a defect of nd7, please report it: openat: KeyError: 1"
+    ]
