@@ -264,7 +264,8 @@ except OSError:
     pass
 """
     result = arena.python(code, on_start=breaks, on_denied=tell)
-    assert result.out.split() == ["EACCES", "EIO"] and not result.err, result.err
+    assert result.out.split() == ["EACCES", "EIO"], result.err
+    assert not result.err
     assert json.loads(faults.read_text()) == [
         ["connect", "KeyError: 'made to fail'", "python3"],
         ["sendto", "KeyError: 'made to fail'", "python3"],

@@ -88,6 +88,7 @@ def finished(self, *args):
     return started
 
 def ending(how):
+    print("slow:", sorted({"typing", "dataclasses"} & early))
     print("late:", sorted(name for name in set(sys.modules) - early if name.startswith("nd7tui")))
     end(how)
 
@@ -112,4 +113,6 @@ def test_nothing_of_nd7_is_imported_while_the_program_could_change_it(tmp_path, 
     done = subprocess.run(
         argv, cwd=tmp_path / "project", env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=90, check=False
     )
-    assert done.stdout.splitlines()[-1] == b"late: []", done.stderr
+    slow, late = done.stdout.decode().splitlines()[-2:]
+    assert late == "late: []", done.stderr
+    assert slow == "slow: []" or program[0] == "demo", "what every run pays for"

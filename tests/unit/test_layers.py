@@ -12,7 +12,7 @@ import nd7tui.engine
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UI_LIBRARIES = {"textual", "rich"}
 # What `nd7 run` and `nd7 --version` must not pay for. `click` is nobody's.
-HEAVY = UI_LIBRARIES | {"click", "psutil", "cbor2", "asyncio", "cryptography", "pyghostty", "bittty", "tomlkit"}
+HEAVY = UI_LIBRARIES | {"click", "asyncio", "dataclasses", "inspect", "pyghostty", "bittty", "tomlkit"}
 
 
 def modules_of_the_engine():
