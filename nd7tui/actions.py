@@ -201,11 +201,13 @@ REGISTRY: tuple[Action, ...] = (
            footer=False),
     Action("noise", "noise", "n", _D, "show or hide what every program is known to try"),
     Action("denials-to-pane", "back", "escape", _D, "back to the program's pane"),
+    Action("denials-help", "help", "question_mark", _D, "all keys", footer=False),
 
     Action("log-details", "details", "enter", _L, "the frame under the cursor", why_disabled=_needs_session),
     Action("log-follow", "follow", "f", _L, "jump to the end and follow it"),
     Action("log-review", "review", "r", _L, "this session in the review screen", why_disabled=_needs_session),
     Action("log-to-pane", "back", "escape", _L, "back to the program's pane"),
+    Action("log-help", "help", "question_mark", _L, "all keys", footer=False),
 
     Action("ended-review", "review", "r", _E, "review what was recorded", why_disabled=_needs_session),
     Action("ended-verify", "verify", "v", _E, "check the hash chain", why_disabled=_needs_session),

@@ -194,7 +194,7 @@ class Nd7Screen(Screen[None], inherit_bindings=False):
         if not isinstance(self, HelpScreen):
             self.app.push_screen(HelpScreen())
 
-    do_home_help = do_back_help = do_ended_help = do_help
+    do_home_help = do_back_help = do_ended_help = do_denials_help = do_log_help = do_help
 
     def do_quit(self) -> None:
         """Leaves; the app asks when a program still runs."""

@@ -69,6 +69,7 @@ class SessionScreen(Deciding, SessionBars, Nd7Screen):
 
     DEFAULT_CSS = """
     SessionScreen #pane { border-top: solid $primary; &:focus { border-top: heavy $accent; } }
+    SessionScreen #log { padding-left: 1; }
     SessionScreen #notice { background: $warning-muted; }
     SessionScreen #status { background: $panel; }
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,8 +117,12 @@ def test_package_managers_have_caches_that_no_install_outside_trusts(world):
 
 
 def test_it_says_when_the_program_may_change_nd7(world):
-    inside = os.path.dirname(os.path.dirname(nd7tui.__file__))
-    assert "where the program may write" in world.run("--project", inside, "true").stderr
+    # A copy of its own: where this checkout is, a run may be allowed to write.
+    installed = world.path("installed")
+    shutil.copytree(os.path.dirname(nd7tui.__file__), os.path.join(installed, "nd7tui"))
+    world.env["PYTHONPATH"] = installed
+    told = world.run("--project", installed, "true").stderr
+    assert f"nd7 itself is in {installed}/nd7tui, where the program may write" in told
     assert world.run("true").stderr == ""
 
 
