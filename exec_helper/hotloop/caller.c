@@ -176,12 +176,9 @@ static bool may_mean_itself(const char *path)
     return strstr(path, "proc/") != NULL;
 }
 
-void caller_object(const struct caller *caller, int dirfd, const char *path, bool follow, struct place *place)
+/* Opens `path` from where the caller stands, as a handle; returns -1 with errno, which is 0 when Python must say. */
+static int walk(const struct caller *caller, int dirfd, const char *path, int flags, uint64_t resolve)
 {
-    if (!*path) {
-        no_place(place, ENOENT);
-        return;
-    }
     int base = AT_FDCWD; /* of no meaning for an absolute path */
     if (*path != '/') {
         char what[24] = "cwd";
@@ -189,21 +186,41 @@ void caller_object(const struct caller *caller, int dirfd, const char *path, boo
             snprintf(what, sizeof what, "fd/%d", dirfd);
         base = open_of(caller, what, dirfd == AT_FDCWD ? O_DIRECTORY : 0);
         if (base < 0) {
-            no_place(place, dirfd != AT_FDCWD && errno == ENOENT ? EBADF : 0);
-            return;
+            errno = dirfd != AT_FDCWD && errno == ENOENT ? EBADF : 0;
+            return -1;
         }
     }
-    struct open_how how = {
-        .flags = (uint64_t)(O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW)),
-        .resolve = RESOLVE_NO_MAGICLINKS,
-    };
+    struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags), .resolve = resolve};
     int fd = (int)syscall(SYS_openat2, base, path, &how, sizeof how), error = errno;
     if (base >= 0)
         close(base);
+    errno = error;
+    return fd;
+}
+
+void caller_object(const struct caller *caller, int dirfd, const char *path, bool follow, struct place *place)
+{
+    if (!*path) {
+        no_place(place, ENOENT);
+        return;
+    }
+    int fd = walk(caller, dirfd, path, follow ? 0 : O_NOFOLLOW, RESOLVE_NO_MAGICLINKS), error = errno;
     if (fd >= 0)
         hold(caller, fd, place);
     else /* ELOOP: a magic link is on the way */
         no_place(place, error == ELOOP || (error == ENOENT && may_mean_itself(path)) ? 0 : error);
+}
+
+/* Writes the part of `path` before its last component, which begins at `last`; it ends with a slash, since it must be
+ * a directory. */
+static void directory_of(const char *path, const char *last, char *directory)
+{
+    size_t length = (size_t)(last - path);
+    if (length)
+        memcpy(directory, path, length);
+    else
+        memcpy(directory, "./", length = 2);
+    directory[length] = 0;
 }
 
 void caller_name(const struct caller *caller, int dirfd, const char *path, struct name *name)
@@ -215,10 +232,8 @@ void caller_name(const struct caller *caller, int dirfd, const char *path, struc
         no_place(&name->parent, !*path ? ENOENT : length > NAME_MAX ? ENAMETOOLONG : 0);
         return;
     }
-    char directory[PATH_MAX] = "./";
-    if (slash)
-        memcpy(directory, path, (size_t)(last - path));
-    directory[slash ? (size_t)(last - path) : 2] = 0; /* ends with a slash: it must be a directory */
+    char directory[PATH_MAX];
+    directory_of(path, last, directory);
     caller_object(caller, dirfd, directory, true, &name->parent);
     if (name->parent.fd < 0)
         return;
@@ -233,15 +248,44 @@ void caller_name(const struct caller *caller, int dirfd, const char *path, struc
     name->length = (size_t)total;
 }
 
-struct verdict caller_fault(const struct caller *caller, const struct place *place, bool strict)
+void caller_gap(const struct caller *caller, int dirfd, char *path, struct name *gap)
 {
-    if (place->error == 0)
-        return PUNTED;
+    for (;;) {
+        size_t length = strlen(path);
+        while (length > 1 && path[length - 1] == '/')
+            path[--length] = 0;
+        caller_name(caller, dirfd, path, gap);
+        char *slash = strrchr(path, '/');
+        if (gap->parent.fd >= 0 || gap->parent.error != ENOENT)
+            return;
+        if (!slash || slash == path)
+            break;
+        *slash = 0;
+    }
+    no_place(&gap->parent, 0);
+}
+
+bool caller_walks_plainly(const struct caller *caller, int dirfd, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_MAX];
+    directory_of(path, slash ? slash + 1 : path, directory);
+    int fd = walk(caller, dirfd, directory, 0, RESOLVE_NO_SYMLINKS);
+    if (fd < 0)
+        return false;
+    close(fd);
+    if (!caller_rights(caller, NULL))
+        return false;
+    caller_rights_back(caller);
+    return true;
+}
+
+struct verdict caller_fault(const struct caller *caller, const struct place *place)
+{
     /* As root we may see what the caller may not, and a link to /proc/self may lead it elsewhere than us: the error would
-     * not be its own. The kernel gives it the right one, and the floor stays behind it. */
-    if (caller->own->is_root || place->error == ENOENT)
-        return strict ? PUNTED : CONTINUED;
-    return failed(place->error);
+     * not be its own. */
+    bool exact = place->error != 0 && place->error != ENOENT && !caller->own->is_root;
+    return exact ? failed(place->error) : PUNTED;
 }
 
 bool caller_rights(const struct caller *caller, mode_t *mask)

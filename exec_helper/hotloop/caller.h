@@ -80,8 +80,16 @@ void caller_descriptor(const struct caller *caller, int fd, struct place *place)
 /* Resolves to a directory entry, its last component not followed; `name->parent` as in caller_object. */
 void caller_name(const struct caller *caller, int dirfd, const char *path, struct name *name);
 
+/* Resolves to the first entry on the way of `path` that could not be found, in a directory that could; `gap->parent`
+ * as in caller_object. `path` is cut to end with that entry. */
+void caller_gap(const struct caller *caller, int dirfd, char *path, struct name *gap);
+
+/* True when no symbolic link leads to the directory of the last component of `path`, and the caller has our rights: then
+ * it finds there what we do. */
+bool caller_walks_plainly(const struct caller *caller, int dirfd, const char *path);
+
 /* The verdict for a place or name that could not be had. */
-struct verdict caller_fault(const struct caller *caller, const struct place *place, bool strict);
+struct verdict caller_fault(const struct caller *caller, const struct place *place);
 
 /* Takes the caller's rights for this thread, or returns false: Python decides. `umask` (may be NULL) receives the
  * caller's file mode creation mask. Undone by caller_rights_back. */

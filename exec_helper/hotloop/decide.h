@@ -18,6 +18,11 @@ struct ground {
 /* Decides about one call, whichever it is. */
 struct verdict decide(const struct caller *caller, const struct ground *ground);
 
+/* Decides about a call that fails because something on the way of `path` is not there, and that wants `wants` (by
+ * access) of what it names. */
+struct verdict decide_missing(const struct caller *caller, const struct ground *ground, int dirfd, const char *path,
+                              const bool wants[2]);
+
 struct verdict decide_open(const struct caller *caller, const struct ground *ground);
 struct verdict decide_name(const struct caller *caller, const struct ground *ground);
 struct verdict decide_metadata(const struct caller *caller, const struct ground *ground);

@@ -131,7 +131,7 @@ struct verdict decide_metadata(const struct caller *caller, const struct ground 
         caller_object(caller, change.dirfd, path, !(change.flags & AT_SYMLINK_NOFOLLOW), &place);
     }
     if (place.fd < 0) /* never continued: the floor knows nothing of metadata */
-        return caller_fault(caller, &place, true);
+        return caller_fault(caller, &place);
     struct verdict verdict = judge(caller, ground, &change, &place, times);
     close(place.fd);
     return verdict;

@@ -175,7 +175,10 @@ struct verdict decide_name(const struct caller *caller, const struct ground *gro
     while (held < count && caller_path(caller, naming.path[held], path) == 0) {
         caller_name(caller, naming.dirfd[held], path, &names[held]);
         if (names[held].parent.fd < 0) {
-            verdict = caller_fault(caller, &names[held].parent, ground->strict);
+            const bool wants[2] = {[READ] = naming.what == RENAME, [WRITE] = true};
+            verdict = names[held].parent.error == ENOENT
+                          ? decide_missing(caller, ground, naming.dirfd[held], path, wants)
+                          : caller_fault(caller, &names[held].parent);
             break;
         }
         held++;

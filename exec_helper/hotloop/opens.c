@@ -170,17 +170,13 @@ static struct verdict create_here(const struct caller *caller, const struct want
     return verdict;
 }
 
-/* Tells ENOENT of what really is not there in strict mode, where the kernel is not asked. */
-static struct verdict missing(const struct caller *caller, const struct wanted *wanted)
+static struct verdict not_found(const struct caller *caller, const struct ground *ground, const struct wanted *wanted,
+                                const struct place *place)
 {
-    struct name name;
-    struct stat status;
-    caller_name(caller, wanted->dirfd, wanted->path, &name);
-    if (name.parent.fd < 0)
-        return PUNTED;
-    bool absent = fstatat(name.parent.fd, name.last, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
-    close(name.parent.fd);
-    return absent && !caller->own->is_root ? failed(ENOENT) : PUNTED;
+    if (place->error != ENOENT)
+        return caller_fault(caller, place);
+    const bool wants[2] = {[READ] = reads(wanted), [WRITE] = writes(wanted) || wanted->flags & O_CREAT};
+    return decide_missing(caller, ground, wanted->dirfd, wanted->path, wants);
 }
 
 static struct verdict create(const struct caller *caller, const struct ground *ground, const struct wanted *wanted)
@@ -189,7 +185,7 @@ static struct verdict create(const struct caller *caller, const struct ground *g
     struct stat status;
     caller_name(caller, wanted->dirfd, wanted->path, &name);
     if (name.parent.fd < 0)
-        return caller_fault(caller, &name.parent, ground->strict);
+        return not_found(caller, ground, wanted, &name.parent);
     struct verdict verdict = PUNTED;
     struct found found = table_find(ground->table, name.path, name.length);
     /* A file in the place of a directory may stand for all of it: `.git` can name another directory. */
@@ -225,9 +221,7 @@ struct verdict decide_open(const struct caller *caller, const struct ground *gro
     if (place.fd < 0) {
         if (place.error == ENOENT && wanted.flags & O_CREAT)
             return create(caller, ground, &wanted);
-        if (place.error == ENOENT && ground->strict)
-            return missing(caller, &wanted);
-        return caller_fault(caller, &place, ground->strict);
+        return not_found(caller, ground, &wanted, &place);
     }
     struct verdict verdict = existing(caller, ground, &wanted, &place);
     close(place.fd);

@@ -10,9 +10,10 @@ import os
 import subprocess
 
 import pytest
-from confine import live
+from confine import PYTHON, live
 
 from nd7tui.engine.policy.rules import Access, Effect
+from nd7tui.engine.sandbox import launch
 
 pytestmark = pytest.mark.attack
 
@@ -258,3 +259,49 @@ def test_pitfall_16_a_directory_swapped_for_a_link_never_escapes(arena, strict):
         assert any(denial["target"].startswith(str(target)) for denial in result.denials)
         assert escapes(arena.bare(f"{program} {target} {SECONDS_BARE}"))[0] > 0
     assert state() != before
+
+
+APPEARING = """
+import contextlib, errno, os, shutil, sys, time
+top, end = sys.argv[1], time.monotonic() + float(sys.argv[2])
+inner, seen = top + "/inner", set()
+child = os.fork()
+if child == 0:
+    while time.monotonic() < end:
+        os.makedirs(inner)
+        open(inner + "/file", "w").close()
+        while os.path.exists(top):
+            with contextlib.suppress(OSError):
+                shutil.rmtree(top)
+    os._exit(0)
+while time.monotonic() < end:
+    for action in (
+        lambda: os.mkdir(inner + "/made"),
+        lambda: os.open(inner + "/file", os.O_RDONLY),
+        lambda: os.open(inner + "/new", os.O_WRONLY | os.O_CREAT),
+        lambda: os.rename(inner + "/made", inner + "/other"),
+    ):
+        try:
+            os.close(action() or os.open("/", os.O_RDONLY))
+            seen.add("done")
+        except OSError as error:
+            seen.add(errno.errorcode[error.errno])
+print(*sorted(seen), os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("place", ["project", "outside/granted"])
+def test_what_appears_between_check_and_act_is_not_refused(arena, place):
+    """What fails because a directory is missing is not left to a floor that refuses all it does not know."""
+    granted = arena.top / "outside/granted"
+    granted.mkdir(exist_ok=True)
+    os.chown(granted, arena.uid, arena.gid)
+    top = (arena.project if place == "project" else granted) / "fresh"
+    rules = [live(Effect.ALLOW, access, granted) for access in (Access.READ, Access.WRITE)]
+
+    def grant(started):
+        started.gate.set_policy(launch.with_aliases(arena.policy()).with_live(rules))
+
+    result = arena.run(PYTHON, "-c", APPEARING, str(top), SECONDS, on_start=grant)
+    assert result.out.split() in (["ENOENT", "done", "0"], ["EEXIST", "ENOENT", "done", "0"]), result.err
+    assert not result.denials
